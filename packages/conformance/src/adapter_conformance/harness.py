@@ -1,0 +1,167 @@
+"""What an adapter's author writes: a harness that makes stores and stages what happens to them.
+
+`MemoryAdapterHarness` is the shape of ADR-0093, D2. The further hooks are optional: a harness has
+those that its environment can stage honestly, and gives a reason for each that it lacks. A hook
+stages something; it never returns a verdict.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, Literal, Protocol, runtime_checkable
+from uuid import UUID
+
+from adapter_core import ExternalMemoryStore
+from adapter_core.testing import TransportCall
+
+Environment = Literal["fake", "embedded", "live"]
+ENVIRONMENTS: tuple[Environment, ...] = ("fake", "embedded", "live")
+
+HARNESSES = "adapter_conformance.harnesses"
+"""Entry point group: the name is the adapter's, the value a sequence of harness classes."""
+
+
+@dataclass(frozen=True)
+class Engine:
+    """What stands behind the adapter in this environment.
+
+    Attributes:
+        name: Such as `SQLite`.
+        version: The real version, as the engine itself gives it.
+        note: Anything a reader must know, such as `faults are injected`.
+    """
+
+    name: str
+    version: str
+    note: str = ""
+
+
+@runtime_checkable
+class EngineLike(Protocol):
+    """The attributes of `Engine`, so that an adapter need not import this package."""
+
+    @property
+    def name(self) -> str:
+        """Such as `SQLite`."""
+        ...
+
+    @property
+    def version(self) -> str:
+        """The engine's real version."""
+        ...
+
+    @property
+    def note(self) -> str:
+        """Anything that a reader must know."""
+        ...
+
+
+@runtime_checkable
+class MemoryAdapterHarness(Protocol):
+    """Makes stores over a disposable namespace, and stages what the seed's matrix needs.
+
+    Every store that one harness makes sees the same namespace.
+    """
+
+    async def make_store(self) -> ExternalMemoryStore[Any]:
+        """Make a new store over the harness's namespace."""
+        ...
+
+    async def reset(self) -> None:
+        """Empty every namespace that the harness made, and end whatever is staged."""
+        ...
+
+    async def make_search_index_visible(self) -> None:
+        """Let searches see all that was written; never called for an immediate adapter."""
+        ...
+
+    async def make_transport_unavailable(self) -> None:
+        """Start an outage: no request is answered until `make_transport_available`."""
+        ...
+
+    async def close(self) -> None:
+        """Close the stores, and reclaim all that the harness made."""
+        ...
+
+
+class StagingHarness(MemoryAdapterHarness, Protocol):
+    """The whole set of hooks. A fake has all; a live harness has what the service allows.
+
+    Attributes:
+        environment: Where it runs.
+        not_staged: Why a hook is missing, by the hook's name.
+    """
+
+    environment: Environment
+    not_staged: Mapping[str, str]
+
+    async def engine(self) -> EngineLike:
+        """Say what stands behind the adapter, asking the engine for its version."""
+        ...
+
+    async def make_store_with(self, **options: Any) -> ExternalMemoryStore[Any]:
+        """Make a store with constructor options: `namespace`, `filters`, `item_type`."""
+        ...
+
+    def transport_calls(self) -> Sequence[TransportCall]:
+        """Give every request so far, also those that failed."""
+        ...
+
+    async def make_transport_available(self) -> None:
+        """End the outage."""
+        ...
+
+    async def plant_foreign_record(self, item_id: UUID) -> None:
+        """Put a record that is not the adapter's under the identity that the item would have."""
+        ...
+
+    async def plant_malformed_record(self, item_id: UUID) -> None:
+        """Damage the stored record of an item; it keeps the adapter's marker."""
+        ...
+
+    async def refuse_writes(self, refuse: bool) -> None:
+        """Make the service refuse every write, or end that."""
+        ...
+
+    async def refuse_queries(self, refuse: bool) -> None:
+        """Make the service refuse every search, or end that."""
+        ...
+
+    async def drop_identity(self, drop: bool) -> None:
+        """Make the service acknowledge writes without an identity and store nothing, or end that."""
+        ...
+
+    async def hold_search_index(self, hold: bool) -> None:
+        """Keep the search index as it is while writes go on, or let it catch up."""
+        ...
+
+    async def age_index(self) -> None:
+        """Let the namespace remember another version of the term rules."""
+        ...
+
+    async def degrade(self) -> None:
+        """Take a capability away from a store that is alive; `reset` gives it back."""
+        ...
+
+
+def harness_entries(names: Iterable[str] = ()) -> list[EntryPoint]:
+    """Find the installed harnesses by entry point, sorted by name.
+
+    Args:
+        names: Only these adapters; none: all. A name also selects its variants (`template`
+            selects `template-lossy`).
+
+    Raises:
+        LookupError: No harness is installed for one of the names.
+    """
+    found = sorted(entry_points(group=HARNESSES), key=lambda entry: entry.name)
+    wanted = list(names)
+    for name in wanted:
+        if not any(_selects(name, entry.name) for entry in found):
+            known = ", ".join(entry.name for entry in found) or "none"
+            raise LookupError(f"no harness for {name!r} is installed (installed: {known})")
+    return [e for e in found if not wanted or any(_selects(name, e.name) for name in wanted)]
+
+
+def _selects(name: str, entry: str) -> bool:
+    return entry == name or entry.startswith(f"{name}-")

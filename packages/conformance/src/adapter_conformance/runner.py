@@ -1,0 +1,187 @@
+"""Run the inventory over a harness. A plain library: no pytest is needed."""
+
+import asyncio
+import hashlib
+import json
+import time
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, packages_distributions, version
+from typing import Any
+
+from adapter_core import DeclaresDurability, MemoryAdapterManifest, extensions_of
+
+from ._case import Case
+from ._run import CaseFailed, HarnessFault, NotStaged, Run, projection_of
+from .harness import Environment, MemoryAdapterHarness
+from .inventory import ALL_CASES, MATRIX, inventory_digest
+from .report import CaseResult, ClaimSeen, ConformanceReport, LossNamed, Status
+
+CASE_SECONDS = 240.0
+"""How long one case may take before it fails: a hung adapter must not hang the run."""
+
+
+async def run_conformance(
+    harness: MemoryAdapterHarness,
+    *,
+    adapter: str | None = None,
+    cases: Sequence[Case] = ALL_CASES,
+    seed: int = 0,
+    wrap: Callable[[Any], Any] = lambda store: store,
+    progress: Callable[[Case], None] = lambda _: None,
+) -> ConformanceReport:
+    """Run the cases over one harness, and close it.
+
+    Args:
+        harness: Over a disposable namespace; it is emptied many times.
+        adapter: The name that the manifest must have: that of the adapter's entry point. Without
+            it the harness's attribute `adapter` is taken.
+        cases: Which cases; a report without all of them is not certified.
+        seed: Of everything that is drawn. The same seed draws the same.
+        wrap: Put around every store, to prove that the kit would notice a fault.
+        progress: Called before each case.
+
+    Returns:
+        The report. It is the harness's fault and not the caller's when a hook fails: such a case
+        ends as `error`.
+    """
+    name = adapter or str(getattr(harness, "adapter", "unknown"))
+    environment: Environment = getattr(harness, "environment", "fake")
+    results: list[CaseResult] = []
+    try:
+        facts = await _facts(harness, wrap)
+        for case in cases:
+            progress(case)
+            results.append(await run_case(case, harness, name, environment, seed=seed, wrap=wrap))
+    finally:
+        await harness.close()
+    return ConformanceReport(
+        adapter=name,
+        environment=environment,
+        kit_version=version("adapter-conformance"),
+        inventory_digest=inventory_digest(),
+        seed=seed,
+        date=datetime.now(UTC).date().isoformat(),
+        cases=tuple(results),
+        required=len(MATRIX),
+        **facts,
+    )
+
+
+async def run_case(
+    case: Case,
+    harness: MemoryAdapterHarness,
+    adapter: str,
+    environment: Environment,
+    *,
+    seed: int = 0,
+    wrap: Callable[[Any], Any] = lambda store: store,
+) -> CaseResult:
+    """Run one case over a harness that stays open, from an empty namespace."""
+    run = Run(harness, adapter, environment, wrap, seed)
+    status: Status = "passed"
+    reason = ""
+    begin = time.perf_counter()
+    try:
+        try:
+            await run.hook("reset")()
+            await asyncio.wait_for(case.body(run), CASE_SECONDS)
+        finally:
+            await run.close()
+    except CaseFailed as failed:
+        status, reason = "failed", failed.reason
+    except NotStaged as missing:
+        status, reason = "not_staged", str(missing)
+    except HarnessFault as fault:
+        status, reason = "error", str(fault)
+    except TimeoutError:
+        status, reason = "failed", f"not finished within {CASE_SECONDS:.0f} s"
+    except Exception as error:  # noqa: BLE001 - what a store must not raise is a finding
+        status, reason = "failed", f"raised {type(error).__name__}: {error}"
+    return CaseResult(
+        id=case.id,
+        name=case.name,
+        status=status,
+        reason=reason,
+        claims=tuple(ClaimSeen(field=c.field, declared=c.declared, observed=c.observed) for c in run.claims),
+        notes=tuple(run.notes),
+        seconds=round(time.perf_counter() - begin, 3),
+    )
+
+
+def not_run(adapter: str, environment: Environment, why: str) -> ConformanceReport:
+    """Make the report of a run that could not be made: the row that says why."""
+    return ConformanceReport(
+        adapter=adapter,
+        environment=environment,
+        kit_version=version("adapter-conformance"),
+        inventory_digest=inventory_digest(),
+        seed=0,
+        date=datetime.now(UTC).date().isoformat(),
+        not_run=why,
+        required=len(MATRIX),
+    )
+
+
+async def _facts(harness: MemoryAdapterHarness, wrap: Callable[[Any], Any]) -> dict[str, Any]:
+    """Ask the adapter and the engine what they are."""
+    engine_of: Callable[[], Awaitable[Any]] | None = getattr(harness, "engine", None)
+    engine = await engine_of() if engine_of is not None else None
+    store = wrap(await harness.make_store())
+    try:
+        return {**_store_facts(store), **_engine_facts(engine)}
+    finally:
+        close = getattr(store, "close", None)
+        if close is not None:
+            await close()
+
+
+def _engine_facts(engine: Any) -> dict[str, Any]:
+    if engine is None:
+        return {}
+    return {
+        "engine": engine.name,
+        "engine_version": engine.version,
+        "engine_note": engine.note,
+    }
+
+
+def _store_facts(store: Any) -> dict[str, Any]:
+    manifest = getattr(store, "manifest", None)
+    if not isinstance(manifest, MemoryAdapterManifest):
+        return {}
+    text = json.dumps(_plain(manifest.model_dump()), sort_keys=True)
+    return {
+        "manifest": _plain(manifest.model_dump()),
+        "manifest_digest": hashlib.sha256(text.encode()).hexdigest()[:16],
+        "adapter_version": _distribution_version(type(getattr(store, "inner", store)).__module__),
+        "losses": tuple(
+            LossNamed(
+                name=loss.name,
+                field=loss.field,
+                operation=loss.operation,
+                description=loss.description,
+            )
+            for loss in projection_of(store).losses
+        ),
+        "durability": store.durability if isinstance(store, DeclaresDurability) else "",
+        "extensions": tuple(extensions_of(store)),
+    }
+
+
+def _plain(values: dict[str, Any]) -> dict[str, Any]:
+    return {
+        name: sorted(value) if isinstance(value, frozenset) else value  # pyright: ignore[reportUnknownArgumentType]
+        for name, value in values.items()
+    }
+
+
+def _distribution_version(module: str) -> str:
+    package = module.partition(".")[0]
+    names: Iterable[str] = packages_distributions().get(package, ())
+    for name in names:
+        try:
+            return f"{name} {version(name)}"
+        except PackageNotFoundError:
+            continue
+    return ""

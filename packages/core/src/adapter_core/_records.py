@@ -1,0 +1,204 @@
+"""What passes between the portable store and a driver: records, criteria, hits."""
+
+import math
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar, cast
+from uuid import UUID
+
+from ._errors import MemoryAdapterError, UnsupportedMemoryQuery
+from ._items import AnyOf, ItemFields, QueryLike
+from ._terms import content_terms, terms
+from ._tokens import facet_token, is_scalar, tag_token, term_token
+
+DocumentT = TypeVar("DocumentT")
+
+TIME_FILTERS = frozenset({"created_after", "created_before"})
+"""Filter keys that every adapter has, beside those that its constructor names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Record(Generic[DocumentT]):
+    """An item as a driver writes it.
+
+    Attributes:
+        id: The item's identity.
+        created_at: What ranges and order compare: the value that `retrieve` will give back.
+        document: What `Driver.pack` made of the item; the only part that is ever read back.
+        tags: Token of each distinct tag.
+        facets: Token of each top-level scalar of metadata.
+        terms: Token of each distinct term of the content, and how often it occurs.
+    """
+
+    id: UUID
+    created_at: float
+    document: DocumentT
+    tags: tuple[str, ...]
+    facets: tuple[str, ...]
+    terms: Mapping[str, int]
+
+    def __repr__(self) -> str:
+        """Name the record without its contents."""
+        return f"Record(id={self.id!r})"
+
+
+@dataclass(frozen=True, slots=True)
+class Hit(Generic[DocumentT]):
+    """A stored item as a driver found it: what `pack` made, and the relevance of a text search."""
+
+    id: UUID
+    document: DocumentT
+    score: float | None = None
+
+    def __repr__(self) -> str:
+        """Name the hit without its contents."""
+        return f"Hit(id={self.id!r})"
+
+
+@dataclass(frozen=True, slots=True)
+class Criteria:
+    """A checked query. All groups combine with AND, inside the backend.
+
+    Attributes:
+        tags: Tag tokens, of which at least one must be there; empty: no condition.
+        facets: Groups of facet tokens; of each group at least one must be there.
+        terms: Distinct term tokens, all of which must be there; empty: no condition.
+        created_after: Least `created_at`, inclusive; `-inf`: no condition.
+        created_before: Greatest `created_at`, inclusive; `inf`: no condition.
+        limit: The most hits to give. May be larger than any data. A driver never sees 0.
+    """
+
+    tags: tuple[str, ...] = ()
+    facets: tuple[tuple[str, ...], ...] = ()
+    terms: tuple[str, ...] = ()
+    created_after: float = -math.inf
+    created_before: float = math.inf
+    limit: int = 1
+
+    def __repr__(self) -> str:
+        """Give the shape of the query, not what is searched for."""
+        return (
+            f"Criteria(tags=<{len(self.tags)}>, facets=<{len(self.facets)}>, "
+            f"terms=<{len(self.terms)}>, limit={self.limit})"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedQuery:
+    """What `check_query` makes of a query: criteria, and whether anything could meet them."""
+
+    criteria: Criteria
+    satisfiable: bool
+
+
+def index_tokens(
+    item: ItemFields,
+) -> tuple[tuple[str, ...], tuple[str, ...], Mapping[str, int]]:
+    """Derive the search tokens of a checked item: tags, facets, and terms with their counts."""
+    return (
+        tuple(dict.fromkeys(map(tag_token, item.tags))),
+        tuple(facet_token(key, value) for key, value in item.metadata.items() if is_scalar(value)),
+        {term_token(term): count for term, count in content_terms(item.content).items()},
+    )
+
+
+def check_filter_keys(filters: Iterable[str]) -> frozenset[str]:
+    """Check the filter keys that a constructor names.
+
+    Raises:
+        MemoryAdapterError: One is no str, or is a key that every adapter has already.
+    """
+    if isinstance(filters, str):
+        raise MemoryAdapterError("filters takes a collection of metadata keys, not one string")
+    keys = frozenset(filters)
+    if not all(type(key) is str for key in keys):
+        raise MemoryAdapterError("every filter key must be a str")
+    if reserved := sorted(keys & TIME_FILTERS):
+        raise MemoryAdapterError(f"{', '.join(reserved)}: always there, and no metadata key")
+    return keys
+
+
+def check_query(query: QueryLike, supported: frozenset[str]) -> CheckedQuery:
+    """Turn a query into criteria, or refuse it whole, before any I/O.
+
+    Args:
+        query: Any object with the four attributes of a query.
+        supported: The legal filter keys.
+
+    Raises:
+        UnsupportedMemoryQuery: With every rejected key, sorted.
+    """
+    rejected: list[str] = []
+    limit: Any = query.limit
+    if type(limit) is not int or limit < 0:
+        rejected.append("limit")
+    text: Any = query.text
+    if text is not None and not isinstance(text, str):
+        rejected.append("text")
+    tags = _tag_group(query.tags, rejected)
+    facets, after, before, possible = _filters(query.filters, supported, rejected)
+    if rejected:
+        raise UnsupportedMemoryQuery(rejected)
+    wanted: tuple[str, ...] = ()
+    if text is not None and text.strip():
+        wanted = tuple(dict.fromkeys(map(term_token, terms(text, asked=True))))
+        possible = possible and bool(wanted)
+    criteria = Criteria(tags, facets, wanted, after, before, limit)
+    return CheckedQuery(criteria, possible and after <= before and all(facets))
+
+
+def _tag_group(tags: Any, rejected: list[str]) -> tuple[str, ...]:
+    if tags is None:
+        return ()
+    if isinstance(tags, list | tuple | set | frozenset):
+        given = cast("Collection[Any]", tags)
+        if all(isinstance(tag, str) for tag in given):
+            return tuple(dict.fromkeys(map(tag_token, given)))
+    rejected.append("tags")
+    return ()
+
+
+def _filters(
+    filters: Any, supported: frozenset[str], rejected: list[str]
+) -> tuple[tuple[tuple[str, ...], ...], float, float, bool]:
+    """Check every filter, so that all the rejected keys can be named together."""
+    groups: list[tuple[str, ...]] = []
+    after, before, possible = -math.inf, math.inf, True
+    if filters is not None and not isinstance(filters, Mapping):
+        rejected.append("filters")
+        filters = None
+    given = cast("Mapping[object, Any]", filters or {})
+    for key, value in given.items():
+        if type(key) is not str or key not in supported:
+            rejected.append(key if isinstance(key, str) else f"<{type(key).__name__} key>")
+        elif key in TIME_FILTERS:
+            if type(value) not in (int, float) or not _finite(value):
+                rejected.append(key)
+            elif key == "created_after":
+                after = _bound(value, math.inf)
+                possible = possible and after != math.inf
+            else:
+                before = _bound(value, -math.inf)
+                possible = possible and before != -math.inf
+        else:
+            values: tuple[Any, ...] = value.values if isinstance(value, AnyOf) else (value,)
+            if all(is_scalar(one) and _finite(one) for one in values):
+                groups.append(tuple(dict.fromkeys(facet_token(key, one) for one in values)))
+            else:
+                rejected.append(key)
+    return tuple(groups), after, before, possible
+
+
+def _finite(value: Any) -> bool:
+    return type(value) is not float or math.isfinite(value)
+
+
+def _bound(value: int | float, direction: float) -> float:
+    """Give the nearest float that is not on the wrong side of an exact bound."""
+    try:
+        bound = float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+    if (bound < value) if direction > 0 else (bound > value):
+        return math.nextafter(bound, direction)
+    return bound

@@ -1,0 +1,281 @@
+"""The portable store: all that is the same for every backend."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from types import TracebackType
+from typing import Any, Generic, Self, TypeVar
+from uuid import UUID
+
+from ._codec import check_item, same_fields
+from ._driver import Driver, ReindexingDriver
+from ._errors import MemoryAdapterError, MemoryAdapterUnavailable, UnrepresentableItem
+from ._items import ItemFields, ItemLike, MemoryItem, QueryLike
+from ._manifest import MemoryAdapterManifest
+from ._projection import EXACT, Projection
+from ._protocols import ItemT
+from ._records import Criteria, Hit, Record, check_query, index_tokens
+
+T = TypeVar("T")
+
+DEFAULT_ITEM_TYPE: Any = MemoryItem
+"""`MemoryItem`, typed so that it fits as the default of a generic `item_type` parameter."""
+
+_ANYTHING = Criteria(limit=1)
+
+
+class AdapterStore(Generic[ItemT]):
+    """The three verbs over a driver: the base of every adapter's store.
+
+    An instance serves concurrent tasks of one event loop. The constructor does no I/O; the first
+    call that needs the backend connects. No call is retried, and there is no fallback.
+
+    Args:
+        driver: The backend.
+        manifest: What this instance says survives.
+        projection: The same as code.
+        item_type: Called with the five fields by keyword, to build what is handed out.
+    """
+
+    def __init__(
+        self,
+        driver: Driver[Any],
+        *,
+        manifest: MemoryAdapterManifest,
+        projection: Projection = EXACT,
+        item_type: Callable[..., ItemT] = DEFAULT_ITEM_TYPE,
+    ) -> None:
+        self._driver = driver
+        self._manifest = manifest
+        self._projection = projection
+        self._item_type = item_type
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._connecting = asyncio.Lock()
+        self._connected = False
+        self._ready = False
+        self._closed = False
+        self._active = 0
+        self._idle = asyncio.Event()
+
+    @property
+    def manifest(self) -> MemoryAdapterManifest:
+        """What survives in this store; one frozen object for its whole life."""
+        return self._manifest
+
+    @property
+    def projection(self) -> Projection:
+        """What a stored item looks like when it comes back, as code."""
+        return self._projection
+
+    def __repr__(self) -> str:
+        """Name the adapter; no address, since that may hold a secret."""
+        return f"<{type(self).__name__} {'closed' if self._closed else 'open'}>"
+
+    # The three verbs
+
+    async def store(self, item: ItemLike) -> UUID:
+        """Store an item, or replace the one that has its id as a whole.
+
+        Args:
+            item: Any object with the five attributes. It is read before the first await.
+
+        Returns:
+            The item's id. The item can be retrieved as soon as this returns.
+
+        Raises:
+            UnrepresentableItem: It would not come back as declared. Nothing was sent.
+            MemoryAdapterUnavailable: The backend was not reached or did not answer.
+            MemoryAdapterError: The backend refused the write, or a record that is not ours has
+                this id. Nothing was stored.
+        """
+        record = self._record(item)
+        await self._put([record])
+        return record.id
+
+    async def retrieve(self, item_id: UUID) -> ItemT | None:
+        """Give the item with this id, read by identity; None when there is none.
+
+        Raises:
+            MemoryAdapterUnavailable: The backend was not reached or did not answer.
+            MemoryAdapterError: The stored record is malformed.
+        """
+        check_id(item_id)
+        found = await self._call("retrieve", lambda: self._driver.get([item_id]))
+        return self._item(item_id, found[item_id]) if item_id in found else None
+
+    async def search(self, query: QueryLike) -> list[ItemT]:
+        """Give the items that meet every condition of the query, up to its limit.
+
+        Args:
+            query: Any object with the four attributes of `MemoryQuery`.
+
+        Raises:
+            UnsupportedMemoryQuery: Naming every rejected key. Nothing was sent.
+            MemoryAdapterUnavailable: The backend was not reached or did not answer.
+        """
+        return [self._item(hit.id, hit.document) for hit in await self._find(query)]
+
+    # Lifecycle
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Wait for the calls that are under way, then release what was opened. Idempotent.
+
+        An injected client is left open.
+
+        Raises:
+            MemoryAdapterError: Something could not be released; the rest was. Raised once.
+        """
+        self._check_loop()
+        self._closed = True
+        if self._active:
+            await self._idle.wait()
+        async with self._connecting:
+            if self._connected:
+                self._connected = False
+                await self._mapped("close", self._driver.close)
+
+    # What the verbs and the extensions share
+
+    def _record(self, item: ItemLike) -> Record[Any]:
+        """Check and encode an item, before any I/O."""
+        fields = check_item(item)
+        expected = self._projection.retrieve(fields)
+        self._check_item_type(expected)
+        tags, facets, terms = index_tokens(fields)
+        return Record(fields.id, expected.created_at, self._driver.pack(fields), tags, facets, terms)
+
+    def _check_item_type(self, expected: ItemFields) -> None:
+        """Refuse an item that the host's class would change or refuse when it comes back."""
+        if self._item_type is DEFAULT_ITEM_TYPE:
+            return  # it keeps every checked item as it is
+        built = self._built(expected)
+        if isinstance(built, str):
+            raise UnrepresentableItem("item_type", built)
+        if not same_fields(built, expected):
+            raise UnrepresentableItem("item_type", "the item class changes the fields it is given")
+
+    def _built(self, fields: ItemFields) -> ItemT | str:
+        """Build what is handed out; a text says why the item class refuses.
+
+        The class's own error is not chained: it tends to show the values.
+        """
+        try:
+            return self._item_type(
+                id=fields.id,
+                created_at=fields.created_at,
+                metadata=fields.metadata,
+                content=fields.content,
+                tags=fields.tags,
+            )
+        except Exception as error:  # noqa: BLE001 - a host's class may raise anything; the callers map it
+            return f"the item class refuses it ({type(error).__name__})"
+
+    def _item(self, item_id: UUID, document: Any) -> ItemT:
+        """Decode what the driver read into a fresh item."""
+        try:
+            fields = self._driver.unpack(document)
+        except ValueError as error:
+            raise MemoryAdapterError(f"the stored record of {item_id} is malformed") from error
+        if fields.id != item_id:
+            raise MemoryAdapterError(f"the stored record of {item_id} is that of another item")
+        built = self._built(fields)
+        if isinstance(built, str):
+            raise MemoryAdapterError(f"the stored record of {item_id}: {built}")
+        return built
+
+    async def _put(self, records: Sequence[Record[Any]]) -> None:
+        wanted = {record.id for record in records}
+        acknowledged = await self._call("store", lambda: self._driver.put(records), write=True)
+        if set(acknowledged) != wanted:
+            raise MemoryAdapterError("store: the backend acknowledged the write without the item's identity")
+
+    async def _find(self, query: QueryLike) -> Sequence[Hit[Any]]:
+        self._check_usable()
+        checked = check_query(query, self._manifest.supported_filters)
+        if checked.criteria.limit == 0:
+            return []
+        if not checked.satisfiable:
+            # [] is an answer of the backend, so it is asked whether it answers at all
+            await self._call("search", lambda: self._driver.find(_ANYTHING))
+            return []
+        return await self._call("search", lambda: self._driver.find(checked.criteria))
+
+    async def _call(self, verb: str, operation: Callable[[], Awaitable[T]], *, write: bool = False) -> T:
+        """Run one operation of the driver: the only way to the backend."""
+        self._check_usable()
+        self._active += 1
+        try:
+            if not self._ready:
+                await self._mapped(verb, self._connect)
+                self._ready = True
+            return await self._mapped(verb, operation, write=write)
+        finally:
+            self._leave()
+
+    def _leave(self) -> None:
+        self._active -= 1
+        if self._closed and not self._active:
+            self._idle.set()
+
+    async def _connect(self) -> None:
+        await self._open()
+        if isinstance(self._driver, ReindexingDriver):
+            ours, theirs = self._driver.signature, await self._driver.remembered()
+            if differences := [
+                f"{key} is {theirs.get(key, 'not set')}, this store's is {ours.get(key, 'not set')}"
+                for key in sorted({*ours, *theirs})
+                if ours.get(key) != theirs.get(key)
+            ]:
+                raise MemoryAdapterError(
+                    f"the namespace is indexed in another way ({'; '.join(differences)}): run reindex() first"
+                )
+
+    async def _open(self) -> None:
+        async with self._connecting:
+            if not self._connected:
+                await self._driver.open()
+                self._connected = True
+
+    async def _mapped(self, verb: str, operation: Callable[[], Awaitable[T]], *, write: bool = False) -> T:
+        """Map native errors, once and for every adapter; the native one is the cause."""
+        try:
+            return await operation()
+        except MemoryAdapterError:
+            raise
+        except Exception as error:
+            # a native message may hold values or a password, so only its type is shown
+            name = type(error).__name__
+            if not self._driver.is_unavailable(error):
+                raise MemoryAdapterError(f"{verb}: the backend refused ({name})") from error
+            outcome = "; it is unknown whether the item was stored" if write else ""
+            raise MemoryAdapterUnavailable(
+                f"{verb}: the backend is unavailable ({name}){outcome}", outcome_unknown=write
+            ) from error
+
+    def _check_usable(self) -> None:
+        self._check_loop()
+        if self._closed:
+            raise MemoryAdapterUnavailable("the store is closed")
+
+    def _check_loop(self) -> None:
+        loop = asyncio.get_running_loop()
+        if self._loop is None:
+            self._loop = loop
+        elif self._loop is not loop:
+            raise MemoryAdapterError("the store belongs to another event loop; make one for each")
+
+
+def check_id(item_id: object) -> None:
+    """Refuse an id that is no UUID."""
+    if not isinstance(item_id, UUID):
+        raise MemoryAdapterError(f"an id must be a UUID, not {type(item_id).__name__}")
