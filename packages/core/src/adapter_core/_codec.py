@@ -11,6 +11,7 @@ keeps big integers, negative zero and lone surrogates.
 import json
 import math
 import re
+import sys
 from collections.abc import Callable
 from typing import Any
 from uuid import UUID
@@ -24,8 +25,7 @@ MAX_DEPTH = 200
 MAX_INT_DIGITS = 4300
 """How many digits an integer may have: Python's default limit for reading one from text."""
 
-_MAX_INT = 10**MAX_INT_DIGITS
-_MAX_INT_BITS = _MAX_INT.bit_length() - 1  # a quick test that is right for all but huge values
+_MAX_INT_BITS = 2100  # any int of so few bits has fewer digits than the least limit of Python, 640
 _JOINABLE = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 _PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,39}")
 
@@ -196,15 +196,20 @@ def _check_scalar(value: Any, kind: type[Any], key: Any, parent: _Path | None) -
             return
         reason = "NaN and infinity are not JSON"
     elif kind is int:
-        if value.bit_length() <= _MAX_INT_BITS or -_MAX_INT < value < _MAX_INT:
+        if value.bit_length() <= _MAX_INT_BITS or abs(value) < 10 ** _int_digits():
             return
-        reason = f"an int of more than {MAX_INT_DIGITS} digits"
+        reason = f"an int of more than {_int_digits()} digits"
     elif kind is str:
         _check_text(value, lambda: _Path(key, parent).text())
         return
     else:
         reason = f"{_kind(value)} is not a JSON type, and nothing is coerced"
     raise UnrepresentableItem(_clip(_Path(key, parent).text()), reason)
+
+
+def _int_digits() -> int:
+    """Give how many digits can be written and read: a process may allow fewer than Python does."""
+    return min(MAX_INT_DIGITS, sys.get_int_max_str_digits() or MAX_INT_DIGITS)
 
 
 def _check_text(text: str, path: Callable[[], str]) -> None:
@@ -241,5 +246,8 @@ def same_value(one: Any, other: Any) -> bool:
 
 
 def same_fields(one: ItemLike, other: ItemLike) -> bool:
-    """Whether two items have exactly the same five fields."""
-    return all(same_value(getattr(one, name), getattr(other, name)) for name in ItemFields._fields)
+    """Whether two items have exactly the same five fields. One that lacks a field has not."""
+    return all(
+        same_value(getattr(one, name, object()), getattr(other, name, object()))  # equal to nothing else
+        for name in ItemFields._fields
+    )

@@ -50,7 +50,7 @@ class Driver(ABC, Generic[DocumentT]):
 
     @abstractmethod
     async def close(self) -> None:
-        """Release all that `open` took. Called once, and only after `open` succeeded."""
+        """Release all that `open` took. Called only after `open` succeeded, and again if cancelled."""
 
     @abstractmethod
     async def put(self, records: Sequence[Record[DocumentT]]) -> Sequence[UUID]:
@@ -60,7 +60,7 @@ class Driver(ABC, Generic[DocumentT]):
         when this returns. It is sent once: never retried.
 
         Returns:
-            The ids that the backend acknowledged.
+            The ids that the backend acknowledged. If one is missing, nothing was stored.
 
         Raises:
             MemoryAdapterError: A record under one of the ids is not ours; nothing was stored.

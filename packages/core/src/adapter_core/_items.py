@@ -56,9 +56,9 @@ class ItemFields(NamedTuple):
 def _seconds(value: Any) -> Any:
     if isinstance(value, str):
         try:
-            return float(value)
-        except ValueError:
             value = datetime.fromisoformat(value)
+        except ValueError:
+            return value  # pydantic takes a number in text, and refuses the rest
     if isinstance(value, datetime):
         return (value if value.tzinfo else value.replace(tzinfo=UTC)).timestamp()
     return value

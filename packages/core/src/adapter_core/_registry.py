@@ -1,5 +1,6 @@
 """`open_store`: find the adapter for a URL among those that are installed."""
 
+import re
 from importlib.metadata import entry_points
 from typing import Any
 
@@ -8,6 +9,8 @@ from ._store import AdapterStore
 
 STORES = "adapter_core.stores"
 """Entry point group: the name is the URL scheme, the value a class with `from_url`."""
+
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*")
 
 
 def open_store(url: str, **options: Any) -> AdapterStore[Any]:
@@ -21,13 +24,17 @@ def open_store(url: str, **options: Any) -> AdapterStore[Any]:
         MemoryAdapterError: No installed adapter has this scheme, or the URL is malformed. The
             message does not show the URL, which may hold a password.
     """
-    scheme, separator, _ = url.partition("://")
-    if not separator:
-        raise MemoryAdapterError("a store URL looks like scheme://...")
+    scheme, separator, _ = url.partition(":")
+    if not separator or not _SCHEME.fullmatch(scheme):
+        raise MemoryAdapterError("a store URL begins with a scheme and a colon")
     found = entry_points(group=STORES)
     for entry in found:
         if entry.name == scheme.lower():
-            store: AdapterStore[Any] = entry.load().from_url(url, **options)
+            try:
+                adapter = entry.load()
+            except ImportError as error:
+                raise MemoryAdapterError(f"the adapter for {scheme}: cannot be imported") from error
+            store: AdapterStore[Any] = adapter.from_url(url, **options)
             return store
     known = ", ".join(sorted({entry.name for entry in found})) or "none"
-    raise MemoryAdapterError(f"no adapter for {scheme}:// is installed (installed: {known})")
+    raise MemoryAdapterError(f"no adapter for {scheme}: is installed (installed: {known})")

@@ -1,11 +1,12 @@
 """The portable store: all that is the same for every backend."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 from uuid import UUID
 
+from ._coalescer import Coalescer
 from ._codec import check_item, same_fields
 from ._driver import Driver, ReindexingDriver
 from ._errors import MemoryAdapterError, MemoryAdapterUnavailable, UnrepresentableItem
@@ -34,6 +35,8 @@ class AdapterStore(Generic[ItemT]):
         manifest: What this instance says survives.
         projection: The same as code.
         item_type: Called with the five fields by keyword, to build what is handed out.
+        coalesce: Send the `store` calls of one tick of the event loop as one batch, and the
+            `retrieve` calls too. Each caller still gets its own result or its own error.
     """
 
     def __init__(
@@ -43,11 +46,14 @@ class AdapterStore(Generic[ItemT]):
         manifest: MemoryAdapterManifest,
         projection: Projection = EXACT,
         item_type: Callable[..., ItemT] = DEFAULT_ITEM_TYPE,
+        coalesce: bool = True,
     ) -> None:
         self._driver = driver
         self._manifest = manifest
         self._projection = projection
         self._item_type = item_type
+        self._puts = Coalescer(self._put, coalesce=coalesce)
+        self._gets = Coalescer(self._get, coalesce=coalesce)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._connecting = asyncio.Lock()
         self._connected = False
@@ -88,7 +94,7 @@ class AdapterStore(Generic[ItemT]):
                 this id. Nothing was stored.
         """
         record = self._record(item)
-        await self._put([record])
+        await self._counted(self._puts.call(record))
         return record.id
 
     async def retrieve(self, item_id: UUID) -> ItemT | None:
@@ -99,8 +105,8 @@ class AdapterStore(Generic[ItemT]):
             MemoryAdapterError: The stored record is malformed.
         """
         check_id(item_id)
-        found = await self._call("retrieve", lambda: self._driver.get([item_id]))
-        return self._item(item_id, found[item_id]) if item_id in found else None
+        document = await self._counted(self._gets.call(item_id))
+        return None if document is None else self._item(item_id, document)
 
     async def search(self, query: QueryLike) -> list[ItemT]:
         """Give the items that meet every condition of the query, up to its limit.
@@ -142,7 +148,11 @@ class AdapterStore(Generic[ItemT]):
         async with self._connecting:
             if self._connected:
                 self._connected = False
-                await self._mapped("close", self._driver.close)
+                try:
+                    await self._mapped("close", self._driver.close)
+                except asyncio.CancelledError:
+                    self._connected = True  # so that it can be repeated
+                    raise
 
     # What the verbs and the extensions share
 
@@ -193,11 +203,20 @@ class AdapterStore(Generic[ItemT]):
             raise MemoryAdapterError(f"the stored record of {item_id}: {built}")
         return built
 
-    async def _put(self, records: Sequence[Record[Any]]) -> None:
-        wanted = {record.id for record in records}
-        acknowledged = await self._call("store", lambda: self._driver.put(records), write=True)
-        if set(acknowledged) != wanted:
+    async def _put(self, records: Sequence[Record[Any]]) -> Sequence[None]:
+        """Write a batch as a whole; of the same id twice, the last wins."""
+        latest = {record.id: record for record in records}
+        acknowledged = await self._answered(
+            "store", lambda: self._driver.put(list(latest.values())), write=True
+        )
+        if set(acknowledged) != set(latest):
             raise MemoryAdapterError("store: the backend acknowledged the write without the item's identity")
+        return [None] * len(records)
+
+    async def _get(self, ids: Sequence[UUID]) -> Sequence[Any]:
+        """Read a batch; None for an id that is not there."""
+        found = await self._answered("retrieve", lambda: self._driver.get(list(dict.fromkeys(ids))))
+        return [found.get(item_id) for item_id in ids]
 
     async def _find(self, query: QueryLike) -> Sequence[Hit[Any]]:
         self._check_usable()
@@ -211,16 +230,28 @@ class AdapterStore(Generic[ItemT]):
         return await self._call("search", lambda: self._driver.find(checked.criteria))
 
     async def _call(self, verb: str, operation: Callable[[], Awaitable[T]], *, write: bool = False) -> T:
-        """Run one operation of the driver: the only way to the backend."""
-        self._check_usable()
+        """Run one operation of the driver as a call of its own."""
+        return await self._counted(self._answered(verb, operation, write=write))
+
+    async def _counted(self, call: Coroutine[Any, Any, T]) -> T:
+        """Run a call that `close` waits for; none begins on a closed store."""
+        try:
+            self._check_usable()
+        except MemoryAdapterError:
+            call.close()
+            raise
         self._active += 1
         try:
-            if not self._ready:
-                await self._mapped(verb, self._connect)
-                self._ready = True
-            return await self._mapped(verb, operation, write=write)
+            return await call
         finally:
             self._leave()
+
+    async def _answered(self, verb: str, operation: Callable[[], Awaitable[T]], *, write: bool = False) -> T:
+        """Connect if need be and run one operation of the driver: the only way to the backend."""
+        if not self._ready:
+            await self._mapped(verb, self._connect)
+            self._ready = True
+        return await self._mapped(verb, operation, write=write)
 
     def _leave(self) -> None:
         self._active -= 1

@@ -4,6 +4,7 @@ A fake stands where an adapter's transport stands. It keeps a log of what was se
 switches that make it misbehave as a real service may.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -44,3 +45,49 @@ class Faults:
     drop_identity: bool = False
     hold_index: bool = False
     calls: list[TransportCall] = field(default_factory=list[TransportCall])
+
+    def reset(self) -> None:
+        """Turn every switch off, and forget the log."""
+        self.down = self.refuse_writes = self.refuse_queries = False
+        self.drop_identity = self.hold_index = False
+        self.calls.clear()
+
+
+class FaultHooks:
+    """The hooks of a harness that only turn a switch of its fake.
+
+    A harness of a fake inherits them, and adds what else the kit stages.
+
+    Attributes:
+        faults: The switches of the fake.
+    """
+
+    faults: Faults
+
+    def transport_calls(self) -> Sequence[TransportCall]:
+        """Give every request so far."""
+        return self.faults.calls
+
+    async def make_transport_unavailable(self) -> None:
+        """Start an outage."""
+        self.faults.down = True
+
+    async def make_transport_available(self) -> None:
+        """End the outage."""
+        self.faults.down = False
+
+    async def refuse_writes(self, refuse: bool) -> None:
+        """Refuse every write, or end that."""
+        self.faults.refuse_writes = refuse
+
+    async def refuse_queries(self, refuse: bool) -> None:
+        """Refuse every search, or end that."""
+        self.faults.refuse_queries = refuse
+
+    async def drop_identity(self, drop: bool) -> None:
+        """Acknowledge writes without an identity and store nothing, or end that."""
+        self.faults.drop_identity = drop
+
+    async def hold_search_index(self, hold: bool) -> None:
+        """Keep the search index as it is, or let it catch up."""
+        self.faults.hold_index = hold

@@ -1,0 +1,117 @@
+"""Coalescing: calls of the same tick become one batch call of the driver.
+
+Each caller gets its own result or its own error. A batch is split only after the service has
+definitely refused it; after a transport failure nothing is sent again.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from copy import copy
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from ._errors import MemoryAdapterError, MemoryAdapterUnavailable
+
+RequestT = TypeVar("RequestT")
+ResultT = TypeVar("ResultT")
+
+MAX_BATCH = 256
+"""How many calls one batch holds at most: enough for the gain, small enough to be one request."""
+
+
+@dataclass(eq=False)
+class _Call(Generic[RequestT, ResultT]):
+    request: RequestT
+    future: asyncio.Future[ResultT]
+
+
+class Coalescer(Generic[RequestT, ResultT]):
+    """Gathers the calls of one tick.
+
+    Args:
+        send: Sends a batch, and gives a result for each request in order. It raises a
+            `MemoryAdapterError` for the whole batch; `MemoryAdapterUnavailable` means that the
+            outcome may be unknown, any other that nothing was done.
+        coalesce: False: every call is sent alone.
+    """
+
+    def __init__(
+        self,
+        send: Callable[[Sequence[RequestT]], Awaitable[Sequence[ResultT]]],
+        *,
+        coalesce: bool = True,
+    ) -> None:
+        self._send = send
+        self._coalesce = coalesce
+        self._waiting: list[_Call[RequestT, ResultT]] = []
+        self._batches: set[asyncio.Task[None]] = set()
+
+    async def call(self, request: RequestT) -> ResultT:
+        """Send a request together with those that other tasks make in this tick.
+
+        A cancelled caller leaves the others alone: its request is dropped if it was not sent yet,
+        and done as a whole if it was.
+        """
+        if not self._coalesce:
+            return await self._alone(request)
+        call: _Call[RequestT, ResultT] = _Call(request, asyncio.get_running_loop().create_future())
+        self._waiting.append(call)
+        if len(self._waiting) > 1:
+            return await call.future  # the first of this tick sends for all
+        try:
+            await asyncio.sleep(0)  # the rest of the tick joins
+        except asyncio.CancelledError:
+            call.future.cancel()
+            raise
+        finally:
+            calls, self._waiting = self._waiting, []
+            if len(calls) > 1:
+                self._start(calls)
+        if len(calls) == 1:
+            return await self._alone(request)  # without a task: it is cancelled like any call
+        return await call.future
+
+    async def _alone(self, request: RequestT) -> ResultT:
+        results: Sequence[ResultT] = await self._send([request])
+        return results[0]
+
+    def _start(self, calls: Sequence[_Call[RequestT, ResultT]]) -> None:
+        for begin in range(0, len(calls), MAX_BATCH):
+            batch = asyncio.ensure_future(self._run(calls[begin : begin + MAX_BATCH]))
+            self._batches.add(batch)  # the loop itself keeps only a weak reference
+            batch.add_done_callback(self._batches.discard)
+
+    async def _run(self, calls: Sequence[_Call[RequestT, ResultT]]) -> None:
+        calls = [call for call in calls if not call.future.done()]
+        if not calls:
+            return
+        try:
+            results = await self._send([call.request for call in calls])
+        except MemoryAdapterError as error:
+            if len(calls) > 1 and not isinstance(error, MemoryAdapterUnavailable):
+                middle = len(calls) // 2
+                await self._run(calls[:middle])
+                await self._run(calls[middle:])
+            else:
+                for call in calls:
+                    _fail(call, error)
+        except BaseException:
+            for call in calls:  # nobody must wait for an answer that will not come
+                call.future.cancel()
+            raise
+        else:
+            for call, result in zip(calls, results, strict=True):
+                _answer(call, result)
+
+
+def _answer(call: _Call[RequestT, ResultT], result: ResultT) -> None:
+    if not call.future.done():
+        call.future.set_result(result)
+
+
+def _fail(call: _Call[RequestT, ResultT], error: MemoryAdapterError) -> None:
+    """Give a caller an error of its own: one that is raised twice grows two tracebacks."""
+    if not call.future.done():
+        own = copy(error)
+        own.__cause__ = error.__cause__
+        call.future.set_exception(own)
