@@ -28,7 +28,7 @@ from ._fidelity import (
     observed_fidelity,
     round_trip,
 )
-from ._run import CaseFailed, Run, check, fields_of, projection_of
+from ._run import CaseFailed, HarnessFault, Run, check, fields_of, projection_of
 
 
 async def c01_surface(run: Run) -> None:
@@ -37,7 +37,10 @@ async def c01_surface(run: Run) -> None:
     check(isinstance(store, ExternalMemoryStore), "the store has no manifest")
     manifest: Any = store.manifest
     check(isinstance(manifest, MemoryAdapterManifest), "the manifest is of another class")
-    MemoryAdapterManifest.model_validate(manifest.model_dump())
+    try:
+        MemoryAdapterManifest.model_validate(manifest.model_dump())
+    except pydantic.ValidationError:
+        raise CaseFailed("the manifest does not validate") from None
     await store.store(run.item())
     check(store.manifest is manifest, "the manifest is another object after a call")
     try:
@@ -83,8 +86,15 @@ async def c03_retrieval(run: Run) -> None:
 async def c04_unknown(run: Run) -> None:
     store = await run.store()
     check(await store.retrieve(run.uuid()) is None, "an empty store retrieves something")
-    await store.store(run.item())
+    item = run.item()
+    await store.store(item)
     check(await store.retrieve(run.uuid()) is None, "an unknown id retrieves something")
+    for bit in (0, 64, 127):  # the last bit, the middle, the first
+        near = UUID(int=item.id.int ^ 1 << bit)
+        check(await store.retrieve(near) is None, "an unknown id retrieves the item of a similar one")
+    await run.hook("reset")()
+    if await (await run.store()).retrieve(item.id) is not None:
+        raise HarnessFault("reset leaves an item")
 
 
 async def c05_foreign(run: Run) -> None:

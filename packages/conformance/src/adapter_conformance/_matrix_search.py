@@ -217,12 +217,34 @@ async def _time_ranges(run: Run, store: Any) -> None:
 
 async def _before_top_k(run: Run, store: Any) -> None:
     """Conditions are met before the limit, not by thinning out the first few."""
-    near = [run.item("quantum " * 5, tags=["near"], created_at=2e9 + n) for n in range(30)]
-    far = [run.item("quantum and much else", tags=["far"], created_at=1e9 + n) for n in range(5)]
+    keys = run.filter_keys(store)
+
+    def made(where: str, content: str, begin: float, count: int) -> list[MemoryItem]:
+        metadata = dict.fromkeys(keys, where)
+        return [
+            run.item(content, tags=[where, "both"], metadata=metadata, created_at=begin + n)
+            for n in range(count)
+        ]
+
+    near = made("near", "quantum " * 5, 2e9, 30)
+    far = made("far", "quantum and much else", 1e9, 5)
     for item in (*near, *far):
         await store.store(item)
-    found = set(await run.ids(store, text="quantum", tags=["far"], limit=5))
-    check(found == {item.id for item in far}, "tags are applied after the limit")
+    queries: list[tuple[str, dict[str, Any]]] = [
+        ("tags", {"text": "quantum", "tags": ["far"]}),
+        ("terms", {"text": "much else", "tags": ["both"]}),
+    ]
+    for key in keys:
+        queries += [
+            ("filters", {"tags": ["both"], "filters": {key: "far"}}),
+            ("filters", {"text": "quantum", "filters": {key: "far"}}),
+        ]
+    time = projection_of(store).retrieve(fields_of(far[0])).created_at
+    if store.manifest.supported_filters >= TIME_FILTERS and time == 1e9:
+        queries.append(("times", {"text": "quantum", "filters": {"created_before": 1.5e9}}))
+    for group, query in queries:
+        found = set(await run.ids(store, limit=5, **query))
+        check(found == {item.id for item in far}, f"{group} are applied after the limit")
 
 
 async def c14_consistency(run: Run) -> None:

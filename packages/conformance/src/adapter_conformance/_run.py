@@ -3,9 +3,11 @@
 import inspect
 import random
 import time
+import traceback
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, cast
 from uuid import UUID
 
@@ -133,7 +135,7 @@ class Run:
                 result = hook(*args, **options)
                 return await result if inspect.isawaitable(result) else result
             except Exception as error:
-                raise HarnessFault(f"{name} raised {type(error).__name__}: {error}") from error
+                raise HarnessFault(f"{name} raised {told(error)}") from error
 
         return call
 
@@ -228,6 +230,17 @@ class Run:
         drift = [claim for claim in self.claims if claim.declared != claim.observed]
         if drift:
             raise CaseFailed("; ".join(map(str, drift)), drift)
+
+
+def told(error: BaseException) -> str:
+    """Name an error, its cause and the line that raised it.
+
+    Its text stays out of reports: a native message tends to hold values or a password.
+    """
+    steps = traceback.extract_tb(error.__traceback__)
+    place = f" ({Path(steps[-1].filename).name}, line {steps[-1].lineno})" if steps else ""
+    cause = f" from {type(error.__cause__).__name__}" if error.__cause__ else ""
+    return f"{type(error).__name__}{cause}{place}"
 
 
 def _shown(value: Any) -> str:

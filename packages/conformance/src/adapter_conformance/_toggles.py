@@ -20,15 +20,38 @@ def c17_accuracy(judges: Mapping[str, Body]) -> Body:
         manifest: MemoryAdapterManifest = (await run.store()).manifest
         check(set(CLAIMS) == set(type(manifest).model_fields), "a manifest field has no claim")
         killed = refused = 0
+        unable: set[str] = set()
         for toggle in toggles(manifest):
+            case = CLAIMS[toggle.field].case
             if toggle.manifest is None:
                 refused += 1  # the validator's refusal is the proof
-            elif _judged(run, toggle):
-                await _must_fail(run, toggle, judges[CLAIMS[toggle.field].case])
-                killed += 1
+            elif _judged(run, toggle) and case not in unable:
+                try:
+                    await _must_fail(run, toggle, judges[case])
+                    killed += 1
+                except CaseFailed:
+                    if await _passes(run, judges[case]):
+                        raise
+                    unable.add(case)  # it fails with the right manifest too, and is reported itself
         run.notes.append(f"{killed} wrong manifests noticed, {refused} refused by the validator")
+        if unable:
+            raise NotStaged(f"{', '.join(sorted(unable))} fails with the manifest as it is")
 
     return body
+
+
+async def _passes(run: Run, judge: Body) -> bool:
+    """Whether the judge passes with the manifest as it is."""
+    trial = replace(run)
+    trial.notes, trial.claims = [], []
+    await run.hook("reset")()
+    try:
+        await judge(trial)
+    except CaseFailed:
+        return False
+    finally:
+        await trial.close()
+    return True
 
 
 def _judged(run: Run, toggle: Toggle) -> bool:

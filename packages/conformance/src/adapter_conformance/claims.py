@@ -29,6 +29,11 @@ class Claim:
     case: str
     bodies: Mapping[str, str]
 
+    def __post_init__(self) -> None:
+        """Refuse a claim of which only one side is judged."""
+        if len(self.bodies) < 2:
+            raise ValueError("a claim needs a body for what it says and one for the contrary")
+
 
 CLAIMS: Mapping[str, Claim] = {
     "adapter": Claim(

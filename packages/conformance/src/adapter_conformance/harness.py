@@ -80,7 +80,7 @@ class MemoryAdapterHarness(Protocol):
         ...
 
     async def close(self) -> None:
-        """Close the stores, and reclaim all that the harness made."""
+        """Reclaim all that the harness made. The kit has closed the stores before."""
         ...
 
 

@@ -4,15 +4,16 @@ import asyncio
 import hashlib
 import json
 import time
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, packages_distributions, version
+from importlib.metadata import version
 from typing import Any
 
 from adapter_core import DeclaresDurability, MemoryAdapterManifest, extensions_of
 
 from ._case import Case
-from ._run import CaseFailed, HarnessFault, NotStaged, Run, projection_of
+from ._run import CaseFailed, HarnessFault, NotStaged, Run, projection_of, told
 from .harness import Environment, MemoryAdapterHarness
 from .inventory import ALL_CASES, MATRIX, inventory_digest
 from .report import CaseResult, ClaimSeen, ConformanceReport, LossNamed, Status
@@ -25,6 +26,7 @@ async def run_conformance(
     harness: MemoryAdapterHarness,
     *,
     adapter: str | None = None,
+    adapter_version: str = "",
     cases: Sequence[Case] = ALL_CASES,
     seed: int = 0,
     wrap: Callable[[Any], Any] = lambda store: store,
@@ -36,7 +38,9 @@ async def run_conformance(
         harness: Over a disposable namespace; it is emptied many times.
         adapter: The name that the manifest must have: that of the adapter's entry point. Without
             it the harness's attribute `adapter` is taken.
-        cases: Which cases; a report without all of them is not certified.
+        adapter_version: The adapter's distribution and version, for the report.
+        cases: Which cases; a report without the whole matrix is not certified. There may be
+            further ones, with ids of their own.
         seed: Of everything that is drawn. The same seed draws the same.
         wrap: Put around every store, to prove that the kit would notice a fault.
         progress: Called before each case.
@@ -44,7 +48,14 @@ async def run_conformance(
     Returns:
         The report. It is the harness's fault and not the caller's when a hook fails: such a case
         ends as `error`.
+
+    Raises:
+        ValueError: A case has the id of one of the inventory, and is another.
     """
+    ours = {case.id: case for case in ALL_CASES}
+    for case in cases:
+        if ours.get(case.id, case) != case:
+            raise ValueError(f"{case.id} is a case of the inventory, which is final")
     name = adapter or str(getattr(harness, "adapter", "unknown"))
     environment: Environment = getattr(harness, "environment", "fake")
     results: list[CaseResult] = []
@@ -57,6 +68,7 @@ async def run_conformance(
         await harness.close()
     return ConformanceReport(
         adapter=name,
+        adapter_version=adapter_version,
         environment=environment,
         kit_version=version("adapter-conformance"),
         inventory_digest=inventory_digest(),
@@ -81,23 +93,28 @@ async def run_case(
     run = Run(harness, adapter, environment, wrap, seed)
     status: Status = "passed"
     reason = ""
+    limit: asyncio.Timeout | None = None
     begin = time.perf_counter()
     try:
         try:
             await run.hook("reset")()
-            await asyncio.wait_for(case.body(run), CASE_SECONDS)
-        finally:
-            await run.close()
+            async with asyncio.timeout(CASE_SECONDS) as limit:
+                await case.body(run)
+        except BaseException:
+            with suppress(Exception):  # what the case saw counts, not what closing says then
+                await run.close()
+            raise
+        await run.close()
     except CaseFailed as failed:
         status, reason = "failed", failed.reason
     except NotStaged as missing:
         status, reason = "not_staged", str(missing)
     except HarnessFault as fault:
         status, reason = "error", str(fault)
-    except TimeoutError:
-        status, reason = "failed", f"not finished within {CASE_SECONDS:.0f} s"
     except Exception as error:  # noqa: BLE001 - what a store must not raise is a finding
-        status, reason = "failed", f"raised {type(error).__name__}: {error}"
+        status, reason = "failed", f"raised {told(error)}"
+        if limit is not None and limit.expired():
+            reason = f"not finished within {CASE_SECONDS:.0f} s"
     return CaseResult(
         id=case.id,
         name=case.name,
@@ -154,7 +171,6 @@ def _store_facts(store: Any) -> dict[str, Any]:
     return {
         "manifest": _plain(manifest.model_dump()),
         "manifest_digest": hashlib.sha256(text.encode()).hexdigest()[:16],
-        "adapter_version": _distribution_version(type(getattr(store, "inner", store)).__module__),
         "losses": tuple(
             LossNamed(
                 name=loss.name,
@@ -174,14 +190,3 @@ def _plain(values: dict[str, Any]) -> dict[str, Any]:
         name: sorted(value) if isinstance(value, frozenset) else value  # pyright: ignore[reportUnknownArgumentType]
         for name, value in values.items()
     }
-
-
-def _distribution_version(module: str) -> str:
-    package = module.partition(".")[0]
-    names: Iterable[str] = packages_distributions().get(package, ())
-    for name in names:
-        try:
-            return f"{name} {version(name)}"
-        except PackageNotFoundError:
-            continue
-    return ""
