@@ -142,6 +142,14 @@ def docs(session: nox.Session) -> None:
 
 
 @nox.session
+def readme(session: nox.Session) -> None:
+    """Write the generated parts of the README anew."""
+    install(session, "tests")
+    install_engines(session)
+    session.run("python", "docs/readme.py")
+
+
+@nox.session
 def coverage(session: nox.Session) -> None:
     """Run the tests and list the lines and branches that they miss."""
     install(session, "coverage")

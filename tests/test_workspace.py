@@ -110,7 +110,7 @@ def test_modules_are_short(folder: Path) -> None:
     [
         ("packages/core", {"pydantic"}),
         ("packages/adapter-sqlite", {"adapter-core"}),
-        ("packages/conformance", {"adapter-core", "hypothesis", "rich", "typer"}),
+        ("packages/conformance", {"adapter-core", "hypothesis", "pydantic", "rich", "typer"}),
         ("examples/adapter-template", {"adapter-core"}),
     ],
 )
