@@ -48,6 +48,7 @@ PUBLIC = [
     "Revising",
     "RevisingDriver",
     "Scanning",
+    "SCORE_MEANING",
     "ScanningDriver",
     "ScoredHit",
     "Scoring",
@@ -79,6 +80,7 @@ PUBLIC = [
     "same_value",
     "tag_token",
     "term_token",
+    "term_weights",
     "terms",
     "unchanged",
 ]

@@ -53,6 +53,7 @@ from ._projection import EXACT, Loss, Projection, unchanged
 from ._protocols import ExternalMemoryStore, ItemT, MemoryStore
 from ._records import TIME_FILTERS, Criteria, Hit, Record, check_filter_keys, index_tokens
 from ._registry import open_store
+from ._relevance import SCORE_MEANING, term_weights
 from ._store import DEFAULT_ITEM_TYPE, AdapterStore
 from ._terms import MAX_TERMS, TERMS_VERSION, terms
 from ._tokens import (
@@ -126,6 +127,7 @@ __all__ = [
     "RevisingDriver",
     "Scanning",
     "ScanningDriver",
+    "SCORE_MEANING",
     "Scoring",
     "TERMS_VERSION",
     "TIME_FILTERS",
@@ -143,6 +145,7 @@ __all__ = [
     "same_value",
     "tag_token",
     "term_token",
+    "term_weights",
     "terms",
     "unchanged",
 ]
