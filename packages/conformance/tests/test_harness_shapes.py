@@ -217,17 +217,28 @@ async def test_one_hook_that_raises_keeps_a_run_from_being_certified() -> None:
 async def test_a_reset_that_leaves_items_is_an_error_of_the_harness() -> None:
     class Leaving(TemplateHarness):
         async def reset(self) -> None:
-            self.service.faults.calls.clear()
+            """Do nothing."""
 
     result = await _run("C04", Leaving())
     assert (result.status, result.reason) == ("error", "reset leaves an item")
 
 
-async def test_the_harness_is_closed_after_a_run() -> None:
-    harness = TemplateHarness()
-    await run_conformance(harness, cases=[CASES["C01"]])
-    assert len(harness.stores) > 1
-    for store in harness.stores:
+async def test_the_harness_and_all_its_stores_are_closed_after_a_run() -> None:
+    made, closed = [], []
+
+    class Remembering(TemplateHarness):
+        async def make_store_with(self, **options):
+            made.append(await super().make_store_with(**options))
+            return made[-1]
+
+        async def close(self) -> None:
+            closed.append(self)
+            await super().close()
+
+    await run_conformance(Remembering(), cases=[CASES["C01"]])
+    assert len(made) > 1
+    assert len(closed) == 1
+    for store in made:
         with pytest.raises(MemoryAdapterError, match="closed"):
             await store.retrieve(UUID(int=1))
 
