@@ -1,0 +1,238 @@
+"""Harnesses for the conformance kit: the fake, and SQLite itself on a file.
+
+They have the kit's hooks by shape and do not import it.
+"""
+
+import sqlite3
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from shutil import rmtree
+from tempfile import TemporaryDirectory
+from typing import Any, Literal, NamedTuple
+from uuid import UUID
+
+from adapter_core.testing import TransportCall
+
+from . import schema, testing
+from .store import SqliteMemoryStore
+from .transport import FileTransport
+
+Environment = Literal["fake", "embedded", "live"]
+
+_NAMESPACE = "default"
+_GUARD = """
+CREATE TRIGGER memory_guard_{verb} BEFORE {verb} ON memory_items
+BEGIN SELECT RAISE({effect}); END
+"""
+
+
+class Engine(NamedTuple):
+    """What stands behind the adapter."""
+
+    name: str
+    version: str
+    note: str = ""
+
+
+class _Harness:
+    """What both have: the stores that they made, and the log."""
+
+    adapter = "sqlite"
+
+    def __init__(self) -> None:
+        self._stores: list[SqliteMemoryStore[Any]] = []
+
+    async def make_store(self) -> SqliteMemoryStore[Any]:
+        return await self.make_store_with()
+
+    async def make_store_with(self, **options: Any) -> SqliteMemoryStore[Any]:
+        raise NotImplementedError
+
+    async def make_search_index_visible(self) -> None:
+        pass  # the index is part of the transaction of the write
+
+    async def _close_stores(self) -> None:
+        for store in self._stores:
+            await store.close()
+        self._stores.clear()
+
+
+class SqliteFakeHarness(_Harness):
+    """The adapter over `FakeSqlite`."""
+
+    environment: Environment = "fake"
+    not_staged: Mapping[str, str] = {}
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._fake = testing.FakeSqlite()
+
+    async def engine(self) -> Engine:
+        return Engine("SQLite", _version(), "in memory, in the event loop; faults are injected")
+
+    async def make_store_with(self, **options: Any) -> SqliteMemoryStore[Any]:
+        transport = self._fake.transport()
+        store: SqliteMemoryStore[Any] = SqliteMemoryStore("fake", transport=transport, **options)
+        self._stores.append(store)
+        return store
+
+    def transport_calls(self) -> Sequence[TransportCall]:
+        return self._fake.faults.calls
+
+    async def make_transport_unavailable(self) -> None:
+        self._fake.faults.down = True
+
+    async def make_transport_available(self) -> None:
+        self._fake.faults.down = False
+
+    async def plant_foreign_record(self, item_id: UUID) -> None:
+        testing.plant_foreign(self._fake.connection, _NAMESPACE, item_id)
+
+    async def plant_malformed_record(self, item_id: UUID) -> None:
+        testing.plant_malformed(self._fake.connection, _NAMESPACE, item_id)
+
+    async def refuse_writes(self, refuse: bool) -> None:
+        self._fake.faults.refuse_writes = refuse
+
+    async def refuse_queries(self, refuse: bool) -> None:
+        self._fake.faults.refuse_queries = refuse
+
+    async def drop_identity(self, drop: bool) -> None:
+        self._fake.faults.drop_identity = drop
+
+    async def hold_search_index(self, hold: bool) -> None:
+        self._fake.faults.hold_index = hold
+
+    async def age_index(self) -> None:
+        testing.prepare(self._fake.connection, _NAMESPACE)
+        testing.age_index(self._fake.connection)
+
+    async def degrade(self) -> None:
+        """Another release takes the namespace over."""
+        testing.age_index(self._fake.connection)
+
+    async def reset(self) -> None:
+        faults = self._fake.faults
+        faults.down = faults.refuse_writes = faults.refuse_queries = False
+        faults.drop_identity = faults.hold_index = False
+        testing.prepare(self._fake.connection, _NAMESPACE)
+        testing.empty(self._fake.connection)
+
+    async def close(self) -> None:
+        await self._close_stores()
+        self._fake.close()
+
+
+class SqliteEmbeddedHarness(_Harness):
+    """The adapter over a file in a folder of its own. Every fault is a real one."""
+
+    environment: Environment = "embedded"
+    not_staged: Mapping[str, str] = {
+        "hold_search_index": "the index is updated in the transaction of the write"
+    }
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._root = TemporaryDirectory(prefix="adapter-sqlite-")
+        self._folder = Path(self._root.name, "data")
+        self._away = Path(self._root.name, "away")
+        self._path = self._folder / "memory.db"
+        self._folder.mkdir()
+        self._calls: list[TransportCall] = []
+
+    async def engine(self) -> Engine:
+        return Engine("SQLite", _version())
+
+    async def make_store_with(self, **options: Any) -> SqliteMemoryStore[Any]:
+        transport = testing.RecordingTransport(FileTransport(str(self._path)), self._calls)
+        store: SqliteMemoryStore[Any] = SqliteMemoryStore(self._path, transport=transport, **options)
+        self._stores.append(store)
+        return store
+
+    def transport_calls(self) -> Sequence[TransportCall]:
+        return self._calls
+
+    async def make_transport_unavailable(self) -> None:
+        self._folder.rename(self._away)
+
+    async def make_transport_available(self) -> None:
+        self._give_folder_back()
+
+    async def plant_foreign_record(self, item_id: UUID) -> None:
+        with self._connection() as connection:
+            testing.plant_foreign(connection, _NAMESPACE, item_id)
+
+    async def plant_malformed_record(self, item_id: UUID) -> None:
+        with self._connection() as connection:
+            testing.plant_malformed(connection, _NAMESPACE, item_id)
+
+    async def refuse_writes(self, refuse: bool) -> None:
+        self._guard("ABORT, 'refused'", refuse)
+
+    async def drop_identity(self, drop: bool) -> None:
+        self._guard("IGNORE", drop)
+
+    async def refuse_queries(self, refuse: bool) -> None:
+        with self._connection() as connection:
+            _give_index_back(connection)
+            if refuse:
+                connection.execute("DROP INDEX memory_items_newest")
+                connection.execute("ALTER TABLE memory_tokens RENAME TO memory_tokens_away")
+
+    async def age_index(self) -> None:
+        with self._connection() as connection:
+            testing.age_index(connection)
+
+    async def degrade(self) -> None:
+        """Another file takes the place of the database."""
+        self._folder.rename(self._away)
+        self._folder.mkdir()
+        self._path.touch()
+
+    async def reset(self) -> None:
+        self._give_folder_back()
+        self._guard("", False)
+        with self._connection() as connection:
+            _give_index_back(connection)
+            testing.empty(connection)
+
+    async def close(self) -> None:
+        self._give_folder_back()
+        await self._close_stores()
+        self._root.cleanup()
+
+    def _give_folder_back(self) -> None:
+        if self._away.exists():
+            if self._folder.exists():
+                rmtree(self._folder)
+            self._away.rename(self._folder)
+
+    def _guard(self, effect: str, on: bool) -> None:
+        with self._connection() as connection:
+            for verb in ("INSERT", "UPDATE"):
+                connection.execute(f"DROP TRIGGER IF EXISTS memory_guard_{verb}")
+                if on:
+                    connection.execute(_GUARD.format(verb=verb, effect=effect))
+
+    @contextmanager
+    def _connection(self) -> Generator[sqlite3.Connection]:
+        with closing(sqlite3.connect(self._path, isolation_level=None)) as connection:
+            testing.prepare(connection, _NAMESPACE)
+            yield connection
+
+
+def _give_index_back(connection: sqlite3.Connection) -> None:
+    moved = "SELECT count(*) FROM sqlite_master WHERE name = 'memory_tokens_away'"
+    if connection.execute(moved).fetchone()[0]:
+        connection.execute("ALTER TABLE memory_tokens_away RENAME TO memory_tokens")
+        connection.execute(schema.NEWEST_INDEX)
+
+
+def _version() -> str:
+    with closing(sqlite3.connect(":memory:")) as connection:
+        version: str = connection.execute("SELECT sqlite_version()").fetchone()[0]
+    return version
+
+
+HARNESSES = (SqliteFakeHarness, SqliteEmbeddedHarness)

@@ -1,0 +1,321 @@
+"""The way to SQLite: a narrow protocol, and the real one on worker threads."""
+
+import asyncio
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Generator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Literal, Protocol, TypeVar
+
+from adapter_core import MemoryAdapterError, MemoryAdapterUnavailable
+
+T = TypeVar("T")
+Work = Callable[[sqlite3.Connection], T]
+
+MEMORY = ":memory:"
+BUSY_TIMEOUT = 5.0
+"""Seconds to wait for another writer, unless the constructor says otherwise."""
+READERS = 4
+"""How many reads of one store run at once; each has a thread and a connection."""
+OLDEST_SQLITE = (3, 35, 0)
+"""The first version with `RETURNING`."""
+
+_RETRY_PAUSE = 0.01
+# by the level that is asked for: PRAGMA synchronous and the number it reads back as
+_SYNCHRONOUS = {"power": ("FULL", 2), "crash": ("NORMAL", 1)}
+
+
+class Transport(Protocol):
+    """What the driver needs of SQLite. Each call is one piece of work on one connection.
+
+    `operation` names the work for those who record it; it changes nothing.
+    """
+
+    async def open(self, setup: Work[None]) -> None:
+        """Connect and run the set-up. After a failure or a cancellation nothing is left open."""
+        ...
+
+    async def read(self, operation: str, work: Work[T]) -> T:
+        """Run work that only reads, outside a transaction."""
+        ...
+
+    async def write(self, operation: str, work: Work[T]) -> T:
+        """Run work in a transaction that is committed when it returns and else rolled back."""
+        ...
+
+    async def close(self) -> None:
+        """Wait for the work that is under way, then close every connection."""
+        ...
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection, mode: str = "IMMEDIATE") -> Generator[None]:
+    """Commit at the end; roll back on any exception, a failed commit among them.
+
+    Raises:
+        MemoryAdapterUnavailable: Another connection kept the lock for longer than the timeout.
+    """
+    try:
+        connection.execute(f"BEGIN {mode}")
+    except sqlite3.OperationalError as error:
+        if _is_busy(error):  # here it is known that nothing was done
+            raise MemoryAdapterUnavailable("another connection kept writing; nothing was done") from error
+        raise
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:  # some errors have rolled back already
+            connection.execute("ROLLBACK")
+        raise
+
+
+class FileTransport:
+    """SQLite on worker threads: one writer, and a few readers that see the last commit.
+
+    A call that is cancelled before its thread takes it up is dropped. A write that has begun runs
+    to its end, whole or rolled back; a read is interrupted.
+
+    Args:
+        path: The database file, or `:memory:`, which one connection serves alone.
+        durability: `power` syncs every commit to the disk, `crash` only checkpoints.
+        busy_timeout: Seconds to wait for a lock that another connection holds.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        *,
+        durability: Literal["power", "crash"] = "power",
+        busy_timeout: float = BUSY_TIMEOUT,
+    ) -> None:
+        self._given = path
+        self._durability = durability
+        self._timeout = busy_timeout
+        self._path = Path()
+        self._identity = (0, 0)
+        self._writer: _Pool | None = None
+        self._readers: _Pool | None = None
+
+    async def open(self, setup: Work[None]) -> None:
+        """Connect and run the set-up. After a failure or a cancellation nothing is left open."""
+        if self._given == MEMORY:
+            writer = readers = _Pool(1, self._connect_memory)
+        else:
+            writer, readers = _Pool(1, self._connect_writer), _Pool(READERS, self._connect_reader)
+        try:
+            await writer.run(setup)
+        except asyncio.CancelledError:
+            writer.retire()  # on another thread, once the set-up that is under way has ended
+            raise
+        except BaseException:
+            await writer.retire()
+            raise
+        self._writer, self._readers = writer, readers
+
+    async def read(self, operation: str, work: Work[T]) -> T:  # noqa: ARG002 - for recorders
+        """Run work that only reads, outside a transaction."""
+        return await _opened(self._readers).run(partial(self._read, work), interrupt=True)
+
+    async def write(self, operation: str, work: Work[T]) -> T:  # noqa: ARG002 - for recorders
+        """Run work in a transaction that is committed when it returns and else rolled back."""
+        return await _opened(self._writer).run(partial(self._write, work))
+
+    async def close(self) -> None:
+        """Wait for the work that is under way, then close every connection."""
+        pools = [pool for pool in {self._readers, self._writer} if pool is not None]
+        self._readers = self._writer = None
+        ended = await asyncio.gather(*(pool.retire() for pool in pools), return_exceptions=True)
+        for outcome in ended:
+            if outcome is not None:
+                raise outcome
+
+    def _read(self, work: Work[T], connection: sqlite3.Connection) -> T:
+        self._check_file()
+        return work(connection)
+
+    def _write(self, work: Work[T], connection: sqlite3.Connection) -> T:
+        self._check_file()
+        with transaction(connection):
+            return work(connection)
+
+    def _check_file(self) -> None:
+        """Refuse to work on a file that nobody else would find at the path any more."""
+        if self._given == MEMORY:
+            return
+        try:
+            identity = _identity(self._path)
+        except OSError as error:
+            raise MemoryAdapterUnavailable("the database file was moved or removed") from error
+        if identity != self._identity:
+            raise MemoryAdapterUnavailable("the database file was replaced by another one")
+
+    def _connect_memory(self) -> sqlite3.Connection:
+        _check_version()
+        return sqlite3.connect(MEMORY, isolation_level=None, check_same_thread=False)
+
+    def _connect_writer(self) -> sqlite3.Connection:
+        _check_version()
+        # fixed here: a later chdir of the process must not lead to another file
+        self._path = Path(self._given).absolute()
+        connection = self._connect("rwc")
+        with _closed_on_error(connection):
+            self._identity = _identity(self._path)
+            _use_wal(connection, self._timeout)
+            self._configure(connection)
+        return connection
+
+    def _connect_reader(self) -> sqlite3.Connection:
+        self._check_file()
+        connection = self._connect("rw")
+        with _closed_on_error(connection):
+            self._check_file()  # it may have been replaced just before
+            self._configure(connection)
+            connection.execute("PRAGMA query_only = ON")
+        return connection
+
+    def _connect(self, mode: str) -> sqlite3.Connection:
+        return sqlite3.connect(
+            f"{self._path.as_uri()}?mode={mode}",
+            uri=True,
+            timeout=self._timeout,
+            isolation_level=None,
+            check_same_thread=False,
+        )
+
+    def _configure(self, connection: sqlite3.Connection) -> None:
+        """Set how commits reach the disk, and read back that it is so."""
+        level, number = _SYNCHRONOUS[self._durability]
+        connection.execute(f"PRAGMA synchronous = {level}")
+        # these two change something on macOS only, where fsync alone does not reach the disk
+        full = int(self._durability == "power")
+        connection.execute(f"PRAGMA fullfsync = {full}")
+        connection.execute(f"PRAGMA checkpoint_fullfsync = {full}")
+        if _pragma(connection, "synchronous") != number:
+            raise MemoryAdapterUnavailable(f"the database does not take synchronous = {level}")
+
+
+class _Pool:
+    """Threads that run one piece of work each, and the connections that they hand around."""
+
+    def __init__(self, size: int, connect: Callable[[], sqlite3.Connection]) -> None:
+        self._executor = ThreadPoolExecutor(size, thread_name_prefix="adapter-sqlite")
+        self._connect = connect
+        self._idle: list[sqlite3.Connection] = []
+
+    async def run(self, work: Work[T], *, interrupt: bool = False) -> T:
+        call = _Call()
+        future = self._executor.submit(self._perform, call, work)
+        try:
+            return await asyncio.wrap_future(future)
+        except asyncio.CancelledError:
+            if not future.cancel() and interrupt:
+                call.interrupt()
+            raise
+
+    def retire(self) -> "asyncio.Future[None]":
+        """Close everything as soon as the last work has ended, whether this is awaited or not."""
+        return asyncio.get_running_loop().run_in_executor(None, self._close)
+
+    def _perform(self, call: "_Call", work: Work[T]) -> T:
+        try:
+            connection = self._idle.pop()
+        except IndexError:
+            connection = self._connect()
+        try:
+            with call.running_on(connection):
+                return work(connection)
+        finally:
+            if connection.in_transaction:  # the rollback failed
+                connection.close()
+            else:
+                self._idle.append(connection)
+
+    def _close(self) -> None:
+        self._executor.shutdown(wait=True)
+        failed: list[sqlite3.Error] = []
+        while self._idle:
+            try:
+                self._idle.pop().close()
+            except sqlite3.Error as error:
+                failed.append(error)
+        if failed:
+            raise failed[0]
+
+
+class _Call:
+    """One piece of work, which can be interrupted while it runs and never after it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._connection: sqlite3.Connection | None = None
+
+    @contextmanager
+    def running_on(self, connection: sqlite3.Connection) -> Generator[None]:
+        with self._lock:
+            self._connection = connection
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._connection = None
+
+    def interrupt(self) -> None:
+        with self._lock:
+            if self._connection is not None:
+                self._connection.interrupt()
+
+
+@contextmanager
+def _closed_on_error(connection: sqlite3.Connection) -> Generator[None]:
+    try:
+        yield
+    except BaseException:
+        connection.close()
+        raise
+
+
+def _opened(pool: _Pool | None) -> _Pool:
+    if pool is None:
+        raise MemoryAdapterUnavailable("the transport is not open")
+    return pool
+
+
+def _use_wal(connection: sqlite3.Connection, timeout: float) -> None:
+    """Switch to the write-ahead log; SQLite does not wait for others here, so we do."""
+    deadline = time.monotonic() + timeout
+    while True:
+        try:
+            if _pragma(connection, "journal_mode = WAL") == "wal":
+                return
+            raise MemoryAdapterUnavailable("the file system of the database cannot keep a WAL")
+        except sqlite3.OperationalError as error:
+            if not _is_busy(error) or time.monotonic() > deadline:
+                raise
+        time.sleep(_RETRY_PAUSE)
+
+
+def _is_busy(error: sqlite3.Error) -> bool:
+    return error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
+
+
+def _pragma(connection: sqlite3.Connection, pragma: str) -> object:
+    row = connection.execute(f"PRAGMA {pragma}").fetchone()
+    return row[0] if row else None
+
+
+def _identity(path: Path) -> tuple[int, int]:
+    found = path.stat()
+    return found.st_dev, found.st_ino
+
+
+def _check_version() -> None:
+    if sqlite3.sqlite_version_info < OLDEST_SQLITE:
+        raise MemoryAdapterError(
+            f"SQLite {'.'.join(map(str, OLDEST_SQLITE))} or newer is needed; "
+            f"this Python has {sqlite3.sqlite_version}"
+        )
