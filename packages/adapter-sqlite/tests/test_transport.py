@@ -158,8 +158,9 @@ async def test_reads_run_beside_each_other_and_beside_a_write(path):
     meeting = threading.Barrier(READERS + 1)
 
     def meet(connection):
+        seen = rows(connection)  # before the meeting, and so before the commit
         meeting.wait(SECONDS)
-        return rows(connection)
+        return seen
 
     def insert_and_meet(connection):
         connection.execute("INSERT INTO t VALUES (1)")

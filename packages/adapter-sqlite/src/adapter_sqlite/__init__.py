@@ -1,6 +1,6 @@
 """A memory store in one SQLite file: no service, no driver beyond the standard library."""
 
-from .driver import SCORE_MEANING, SqliteDriver
+from .driver import SqliteDriver
 from .store import SqliteMemoryStore
 from .transport import BUSY_TIMEOUT, READERS, FileTransport, Transport
 
@@ -14,5 +14,4 @@ __all__ = [
     # values that the README explains
     "BUSY_TIMEOUT",
     "READERS",
-    "SCORE_MEANING",
 ]

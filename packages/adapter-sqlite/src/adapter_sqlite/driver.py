@@ -28,11 +28,6 @@ from .transport import Transport, transaction
 
 T = TypeVar("T")
 
-SCORE_MEANING = (
-    "The sum, over the asked terms, of the term-frequency part of BM25 (k1 = 1.2, b = 0.75, "
-    "usual length 100 terms). It depends on the item and the text alone."
-)
-
 _UNAVAILABLE = frozenset(
     {
         sqlite3.SQLITE_AUTH,

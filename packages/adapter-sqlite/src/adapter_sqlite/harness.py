@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
-from adapter_core.testing import TransportCall
+from adapter_core.testing import FaultHooks, TransportCall
 
 from . import schema, testing
 from .store import SqliteMemoryStore
@@ -58,7 +58,7 @@ class _Harness:
         self._stores.clear()
 
 
-class SqliteFakeHarness(_Harness):
+class SqliteFakeHarness(FaultHooks, _Harness):
     """The adapter over `FakeSqlite`."""
 
     environment: Environment = "fake"
@@ -67,6 +67,7 @@ class SqliteFakeHarness(_Harness):
     def __init__(self) -> None:
         super().__init__()
         self._fake = testing.FakeSqlite()
+        self.faults = self._fake.faults
 
     async def engine(self) -> Engine:
         return Engine("SQLite", _version(), "in memory, in the event loop; faults are injected")
@@ -77,32 +78,11 @@ class SqliteFakeHarness(_Harness):
         self._stores.append(store)
         return store
 
-    def transport_calls(self) -> Sequence[TransportCall]:
-        return self._fake.faults.calls
-
-    async def make_transport_unavailable(self) -> None:
-        self._fake.faults.down = True
-
-    async def make_transport_available(self) -> None:
-        self._fake.faults.down = False
-
     async def plant_foreign_record(self, item_id: UUID) -> None:
         testing.plant_foreign(self._fake.connection, _NAMESPACE, item_id)
 
     async def plant_malformed_record(self, item_id: UUID) -> None:
         testing.plant_malformed(self._fake.connection, _NAMESPACE, item_id)
-
-    async def refuse_writes(self, refuse: bool) -> None:
-        self._fake.faults.refuse_writes = refuse
-
-    async def refuse_queries(self, refuse: bool) -> None:
-        self._fake.faults.refuse_queries = refuse
-
-    async def drop_identity(self, drop: bool) -> None:
-        self._fake.faults.drop_identity = drop
-
-    async def hold_search_index(self, hold: bool) -> None:
-        self._fake.faults.hold_index = hold
 
     async def age_index(self) -> None:
         testing.prepare(self._fake.connection, _NAMESPACE)
@@ -113,9 +93,7 @@ class SqliteFakeHarness(_Harness):
         testing.age_index(self._fake.connection)
 
     async def reset(self) -> None:
-        faults = self._fake.faults
-        faults.down = faults.refuse_writes = faults.refuse_queries = False
-        faults.drop_identity = faults.hold_index = False
+        self.faults.reset()
         testing.prepare(self._fake.connection, _NAMESPACE)
         testing.empty(self._fake.connection)
 

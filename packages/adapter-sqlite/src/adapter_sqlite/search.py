@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
-from adapter_core import Criteria
+from adapter_core import Criteria, term_weights
 
 Group = tuple[str, ...]
 
@@ -21,7 +21,6 @@ _PROBES = (256, 1024, 4096)
 _TEXT_PROBES = (*_PROBES, 16384, 65536)
 
 _LARGEST = 2**62
-_K1, _B, _USUAL_LENGTH = 1.2, 0.75, 100
 
 _PROBE = """
 SELECT a.value, (
@@ -89,17 +88,8 @@ class Statement(NamedTuple):
 
 
 def token_weights(tokens: Iterable[str], terms: Mapping[str, int]) -> dict[str, float]:
-    """Give each token of an item the part that it has in a score: of BM25, the term frequency.
-
-    The inverse document frequency is left out: every hit has every term, and a score should not
-    depend on other items.
-    """
-    weights = dict.fromkeys(tokens, 0.0)
-    length = sum(terms.values())
-    damping = _K1 * (1 - _B + _B * length / _USUAL_LENGTH)
-    for token, count in terms.items():
-        weights[token] = count * (_K1 + 1) / (count + damping)
-    return weights
+    """Give each token of an item the part that it has in a score: terms alone have one."""
+    return {**dict.fromkeys(tokens, 0.0), **term_weights(terms)}
 
 
 def find(connection: sqlite3.Connection, ns: int, marker: str, criteria: Criteria) -> list[Any]:

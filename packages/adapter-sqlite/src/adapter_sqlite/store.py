@@ -8,6 +8,7 @@ from urllib.parse import unquote_to_bytes
 
 from adapter_core import (
     DEFAULT_ITEM_TYPE,
+    SCORE_MEANING,
     TIME_FILTERS,
     Batching,
     Deleting,
@@ -23,7 +24,7 @@ from adapter_core import (
     check_filter_keys,
 )
 
-from .driver import SCORE_MEANING, SqliteDriver
+from .driver import SqliteDriver
 from .transport import BUSY_TIMEOUT, MEMORY, FileTransport, Transport
 
 # typed, so that type checkers find the class of the items where none is given
@@ -58,6 +59,8 @@ class SqliteMemoryStore(
         namespace: Any string. Stores of other namespaces in the file see nothing of this one.
         filters: Top-level metadata keys that queries may filter by.
         item_type: Called with the five fields by keyword, to build what is handed out.
+        coalesce: Send the `store` calls of one tick of the event loop as one transaction, and the
+            `retrieve` calls as one read. Each caller gets its own result or error.
         durability: What an acknowledged write survives: `power` (a power cut; the default) or
             `crash` (the death of any process, but not a power cut). Not for `:memory:`.
         busy_timeout: Seconds to wait while another connection writes.
@@ -77,6 +80,7 @@ class SqliteMemoryStore(
         namespace: str = "default",
         filters: Iterable[str] = (),
         item_type: Callable[..., ItemT] = _ITEM_TYPE,  # type: ignore[assignment]
+        coalesce: bool = True,
         durability: Literal["power", "crash"] | None = None,
         busy_timeout: float = BUSY_TIMEOUT,
         transport: Transport | None = None,
@@ -88,7 +92,12 @@ class SqliteMemoryStore(
         if transport is None:
             transport = FileTransport(file, durability=durability or "power", busy_timeout=busy_timeout)
         self._durability: Durability = "volatile" if in_memory else durability or "power"
-        super().__init__(SqliteDriver(transport, namespace), manifest=_manifest(keys), item_type=item_type)
+        super().__init__(
+            SqliteDriver(transport, namespace),
+            manifest=_manifest(keys),
+            item_type=item_type,
+            coalesce=coalesce,
+        )
 
     @classmethod
     def from_url(cls, url: str, **options: Any) -> Self:
