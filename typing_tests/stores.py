@@ -80,7 +80,7 @@ def a_store_is_what_it_claims(store: SqliteMemoryStore[MemoryItem]) -> None:
 def a_wrong_pairing_shows() -> None:
     """A host that wants its own class does not take a store of another."""
     right: HostStore = SqliteMemoryStore("a.db", item_type=HostItem)
-    wrong: HostStore = SqliteMemoryStore("a.db")  # type: ignore[assignment, arg-type]  # pyright: ignore[reportAssignmentType]
+    wrong: HostStore = SqliteMemoryStore("a.db")  # type: ignore[assignment]  # pyright: ignore[reportAssignmentType]
     print(right, wrong)
 
 

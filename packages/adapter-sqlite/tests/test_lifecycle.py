@@ -142,7 +142,7 @@ def test_open_store_finds_this_adapter_by_its_scheme():
 
 async def test_a_missing_folder_is_unavailable_until_it_is_there(path):
     async with SqliteMemoryStore(path.parent / "later" / "x.db") as store:
-        with pytest.raises(MemoryAdapterUnavailable):
+        with pytest.raises(MemoryAdapterUnavailable, match="folder"):
             await store.retrieve(ABSENT)
         (path.parent / "later").mkdir()
         assert await store.retrieve(ABSENT) is None

@@ -2,6 +2,7 @@ import enum
 import math
 import re
 from collections import OrderedDict
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
 from types import SimpleNamespace
@@ -10,7 +11,7 @@ from uuid import UUID
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict
 
 from adapter_core import (
     MAX_DEPTH,
@@ -306,6 +307,45 @@ def test_an_item_without_a_field_is_refused(name) -> None:
         check_item(SimpleNamespace(**attributes))
     assert caught.value.path == name
     assert caught.value.__suppress_context__
+
+
+class Scored(MemoryItem):
+    score: float = 0.5
+
+
+class Open(MemoryItem):
+    model_config = ConfigDict(extra="allow")
+
+
+@dataclass
+class ScoredFields:
+    score: float
+    id: UUID = ID
+    created_at: float = 0.0
+    metadata: dict[str, object] | None = None
+    content: object = None
+    tags: list[str] | None = None
+
+
+@pytest.mark.parametrize(
+    "item",
+    [Scored(), Open(score=0.5), ScoredFields(0.5, metadata={}, tags=[])],
+    ids=lambda one: type(one).__name__,
+)
+def test_a_field_beyond_the_five_is_refused_since_it_would_be_lost(item) -> None:
+    with pytest.raises(UnrepresentableItem) as caught:
+        check_item(item)
+    assert caught.value.path == "score"
+
+
+def test_a_class_of_the_five_fields_is_accepted_whatever_else_it_can_do() -> None:
+    class Host(MemoryItem):
+        @property
+        def words(self) -> list[str]:
+            return str(self.content).split()
+
+    assert check_item(Host(id=ID, content="two words")).content == "two words"
+    assert check_item(Open(id=ID)).id == ID
 
 
 def test_odd_keys_in_a_path_are_shortened_and_plain_ascii() -> None:

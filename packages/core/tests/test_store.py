@@ -356,6 +356,30 @@ async def test_the_hosts_class_is_asked_for_what_would_come_back(make, item) -> 
     await store.store(item(tags=["quiet"]))  # the class would change the tags, but never sees them
 
 
+def test_a_preview_says_what_would_come_back_and_reaches_no_driver(make, driver, item) -> None:
+    def rounded(fields):
+        return fields._replace(created_at=round(fields.created_at, 3))
+
+    def untagged(fields):
+        return rounded(fields)._replace(tags=[])
+
+    store = make(projection=Projection(retrieve=rounded, search=untagged))
+    found = store.preview(item(content=["tea"], metadata={"n": 1.0}, tags=["t"]))
+    assert found.retrieve == ItemFields(ONE, 1735689600.123, {"n": 1.0}, ["tea"], ["t"])
+    assert found.search == ItemFields(ONE, 1735689600.123, {"n": 1.0}, ["tea"], [])
+    assert driver.log == []
+
+
+def test_a_preview_refuses_what_store_refuses(make, driver, item) -> None:
+    with pytest.raises(UnrepresentableItem) as caught:
+        make().preview(item(metadata={"when": math.nan}))
+    assert caught.value.path == "metadata.when"
+    with pytest.raises(UnrepresentableItem) as caught:
+        make(item_type=PickyItem).preview(item(metadata={"lion_class": "x"}))
+    assert caught.value.path == "item_type"
+    assert driver.log == []
+
+
 async def test_a_record_that_the_hosts_class_refuses_on_the_way_back_is_an_error(make, item) -> None:
     await make().store(item(metadata={"lion_class": "secret"}))
     async for error in read_both(make(item_type=PickyItem)):

@@ -17,9 +17,18 @@ from adapter_core import (
     MemoryItemField,
     Projection,
     SearchConsistency,
+    StoreOptions,
+    decode_document,
+    encode_document,
 )
 
 Gap = Literal["lossy", "dropping", "tagless", "eventual"]
+
+
+class TemplateOptions(StoreOptions, total=False):
+    """The options of the template's store, but for `item_type`. Without gaps: `StoreOptions`."""
+
+    gap: Gap | None
 
 
 @dataclass(frozen=True)
@@ -39,7 +48,24 @@ class Declared:
         return frozenset(get_args(MemoryItemField)) - self.dropped
 
 
-# The driver does these for itself; here they are said a second time, so that the two can disagree.
+# What the driver does.
+
+
+def kept(item: ItemFields, gap: Gap | None) -> ItemFields:
+    """Give what the driver keeps of an item."""
+    if gap == "lossy":
+        return item._replace(created_at=round(item.created_at, 3))
+    return item._replace(created_at=0.0) if gap == "dropping" else item
+
+
+def shown(document: str, gap: Gap | None) -> str:
+    """Give the document of a hit."""
+    if gap != "tagless":
+        return document
+    return encode_document(decode_document(document)._replace(tags=[]))
+
+
+# What is declared: the same, said a second time, so that the two can disagree.
 
 
 def _to_milliseconds(item: ItemFields) -> ItemFields:

@@ -1,13 +1,13 @@
 """The adapter: a driver that maps records to the service, and the store that users hold."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Self
+from typing import Any, Self, Unpack, overload
 from uuid import UUID
 
 import adapter_core as core
 from adapter_core import Criteria, Hit, ItemFields, ItemT, Record
 
-from .gaps import Gap, declared_with
+from .gaps import Gap, TemplateOptions, declared_with, kept, shown
 from .service import ForeignRow, Row, TemplateService
 
 KIND = "memory"  # the marker of our rows; a row without it is foreign
@@ -19,15 +19,11 @@ class TemplateDriver(core.DeletingDriver[str]):
     def __init__(self, service: TemplateService, namespace: str, gap: Gap | None) -> None:
         self._service = service
         self._table = core.namespace_token(namespace)
-        self._gap = gap
+        self._gap: Gap | None = gap
         self._refresh = gap != "eventual"
 
     def pack(self, item: ItemFields) -> str:
-        if self._gap == "lossy":
-            item = item._replace(created_at=round(item.created_at, 3))
-        elif self._gap == "dropping":
-            item = item._replace(created_at=0.0)
-        return core.encode_document(item)
+        return core.encode_document(kept(item, self._gap))
 
     def unpack(self, document: str) -> ItemFields:
         return core.decode_document(document)
@@ -62,12 +58,7 @@ class TemplateDriver(core.DeletingDriver[str]):
             groups.append(criteria.tags)
         times = criteria.created_after, criteria.created_before
         found = await self._service.search(self._table, KIND, groups, times, criteria.limit)
-        return [Hit(key, self._hit_document(row)) for key, row in found]
-
-    def _hit_document(self, row: Row) -> str:
-        if self._gap != "tagless":
-            return row.document
-        return core.encode_document(core.decode_document(row.document)._replace(tags=[]))
+        return [Hit(key, shown(row.document, self._gap)) for key, row in found]
 
     async def delete(self, item_id: UUID) -> bool:
         return await self._service.delete(self._table, KIND, [item_id], refresh=self._refresh) == 1
@@ -81,6 +72,17 @@ class TemplateMemoryStore(core.Batching[ItemT], core.Deleting[ItemT], core.Adapt
 
     durability: core.Durability = "volatile"
 
+    # Without item_type the items are MemoryItem, whatever class the caller expects.
+    @overload
+    def __init__(
+        self: "TemplateMemoryStore[core.MemoryItem]",
+        service: TemplateService,
+        **options: Unpack[TemplateOptions],
+    ) -> None: ...
+    @overload
+    def __init__(
+        self, service: TemplateService, *, item_type: Callable[..., ItemT], **options: Unpack[TemplateOptions]
+    ) -> None: ...
     def __init__(
         self,
         service: TemplateService,
@@ -103,12 +105,9 @@ class TemplateMemoryStore(core.Batching[ItemT], core.Deleting[ItemT], core.Adapt
             search_returns_tags=declared.tags_in_search,
             preserves_metadata=True,
         )
+        driver = TemplateDriver(service, namespace, gap)
         super().__init__(
-            TemplateDriver(service, namespace, gap),
-            manifest=manifest,
-            projection=declared.projection,
-            item_type=item_type,
-            coalesce=coalesce,
+            driver, manifest=manifest, projection=declared.projection, item_type=item_type, coalesce=coalesce
         )
 
     @classmethod

@@ -67,6 +67,10 @@ WHERE item = ? RETURNING item
 _DELETE = "DELETE FROM memory_items WHERE item = ? RETURNING item"
 _CLEAR = "DELETE FROM memory_items WHERE ns = ? AND marker = ?"
 _CLEAR_TOKENS = "DELETE FROM memory_tokens WHERE ns = ?"
+_FORGET = """
+DELETE FROM memory_namespaces
+WHERE ns = ? AND NOT EXISTS (SELECT 1 FROM memory_items WHERE ns = memory_namespaces.ns)
+"""
 _INDEX = """
 INSERT OR REPLACE INTO memory_tokens (ns, token, created_at, id, item, weight)
 VALUES (?, ?, ?, ?, ?, ?)
@@ -186,6 +190,10 @@ class SqliteDriver(DeletingDriver[str], ScanningDriver[str], RevisingDriver[str]
     async def clear(self) -> int:
         return await self._written("clear", self._clear)
 
+    async def drop_namespace(self) -> None:
+        """Delete every item, and the namespace too unless it has rows that are not ours."""
+        await self._written("drop_namespace", self._drop_namespace)
+
     def _delete(self, item_id: UUID, connection: sqlite3.Connection) -> bool:
         ns, _ = self._namespace_row(connection)
         old = _old(connection, ns, item_id)
@@ -200,6 +208,11 @@ class SqliteDriver(DeletingDriver[str], ScanningDriver[str], RevisingDriver[str]
         removed = connection.execute(_CLEAR, (ns, schema.MARKER)).rowcount
         connection.execute(_CLEAR_TOKENS, (ns,))
         return removed
+
+    def _drop_namespace(self, connection: sqlite3.Connection) -> None:
+        ns, _ = self._namespace_row(connection)
+        self._clear(connection)
+        connection.execute(_FORGET, (ns,))
 
     # Scan
 

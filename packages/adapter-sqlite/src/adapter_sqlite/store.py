@@ -3,7 +3,7 @@
 import math
 import os
 from collections.abc import Callable, Iterable
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, Unpack, overload
 from urllib.parse import unquote_to_bytes
 
 from adapter_core import (
@@ -21,16 +21,22 @@ from adapter_core import (
     Revising,
     Scanning,
     Scoring,
+    StoreOptions,
     check_filter_keys,
 )
 
 from .driver import SqliteDriver
 from .transport import BUSY_TIMEOUT, MEMORY, FileTransport, Transport
 
-# typed, so that type checkers find the class of the items where none is given
-_ITEM_TYPE: type[MemoryItem] = DEFAULT_ITEM_TYPE
-
 _LONGEST_TIMEOUT = 1_000_000.0  # SQLite counts milliseconds in an int
+
+
+class SqliteOptions(StoreOptions, total=False):
+    """The options of `SqliteMemoryStore`, but for `item_type`."""
+
+    durability: Literal["power", "crash"] | None
+    busy_timeout: float
+    transport: Transport | None
 
 
 class SqliteMemoryStore(
@@ -73,13 +79,28 @@ class SqliteMemoryStore(
 
     _score_meaning = SCORE_MEANING
 
+    # Without item_type the items are MemoryItem, whatever class the caller expects.
+    @overload
+    def __init__(
+        self: "SqliteMemoryStore[MemoryItem]",
+        path: str | os.PathLike[str],
+        **options: Unpack[SqliteOptions],
+    ) -> None: ...
+    @overload
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        item_type: Callable[..., ItemT],
+        **options: Unpack[SqliteOptions],
+    ) -> None: ...
     def __init__(
         self,
         path: str | os.PathLike[str],
         *,
         namespace: str = "default",
         filters: Iterable[str] = (),
-        item_type: Callable[..., ItemT] = _ITEM_TYPE,  # type: ignore[assignment]
+        item_type: Callable[..., ItemT] = DEFAULT_ITEM_TYPE,
         coalesce: bool = True,
         durability: Literal["power", "crash"] | None = None,
         busy_timeout: float = BUSY_TIMEOUT,
@@ -117,6 +138,30 @@ class SqliteMemoryStore(
     def durability(self) -> Durability:
         """What an acknowledged write survives."""
         return self._durability
+
+    @property
+    def creates(self) -> tuple[str, ...]:
+        """What the first call makes if it is missing, for a reader."""
+        if self._durability == "volatile":
+            return ("a database in memory, of this store alone",)
+        return (
+            "the database file, with -wal and -shm beside it while it is open",
+            "in it the tables memory_schema, memory_namespaces, memory_items and memory_tokens",
+        )
+
+    async def drop_namespace(self) -> None:
+        """Delete every item, and the namespace itself.
+
+        For a namespace that is not used any more. Every store of it, this one too, is unavailable
+        afterwards; a new one makes the namespace anew, and its revisions begin again. A namespace
+        with rows that are not this adapter's is only emptied.
+
+        Raises:
+            MemoryAdapterUnavailable: The file was not reached, or the namespace is gone already.
+            MemoryAdapterError: SQLite refused. Nothing was deleted.
+        """
+        driver: SqliteDriver = self._driver  # pyright: ignore[reportAssignmentType]
+        await self._call("drop_namespace", driver.drop_namespace, write=True)
 
 
 def _manifest(filters: frozenset[str]) -> MemoryAdapterManifest:

@@ -162,7 +162,12 @@ class FileTransport:
         _check_version()
         # fixed here: a later chdir of the process must not lead to another file
         self._path = Path(self._given).absolute()
-        connection = self._connect("rwc")
+        try:
+            connection = self._connect("rwc")
+        except sqlite3.OperationalError as error:
+            if self._path.parent.is_dir():
+                raise
+            raise MemoryAdapterUnavailable("the folder of the database file is not there") from error
         with _closed_on_error(connection):
             self._identity = _identity(self._path)
             _use_wal(connection, self._timeout)

@@ -49,8 +49,8 @@ from ._manifest import (
     SearchConsistency,
     require,
 )
-from ._projection import EXACT, Loss, Projection, unchanged
-from ._protocols import ExternalMemoryStore, ItemT, MemoryStore
+from ._projection import EXACT, Loss, Preview, Projection, unchanged
+from ._protocols import ExternalMemoryStore, ItemT, MemoryStore, StoreOptions
 from ._records import TIME_FILTERS, Criteria, Hit, Record, check_filter_keys, index_tokens
 from ._registry import open_store
 from ._relevance import SCORE_MEANING, term_weights
@@ -82,6 +82,7 @@ __all__ = [
     "Loss",
     "MemoryAdapterManifest",
     "MemoryItemField",
+    "Preview",
     "Projection",
     "SearchConsistency",
     "require",
@@ -129,6 +130,7 @@ __all__ = [
     "ScanningDriver",
     "SCORE_MEANING",
     "Scoring",
+    "StoreOptions",
     "TERMS_VERSION",
     "TIME_FILTERS",
     "check_filter_keys",

@@ -17,7 +17,7 @@ from typing import Any
 from uuid import UUID
 
 from ._errors import UnrepresentableItem
-from ._items import ItemFields, ItemLike
+from ._items import ItemFields, ItemLike, MemoryItem
 
 MAX_DEPTH = 200
 """How deep lists and dicts may nest."""
@@ -26,6 +26,7 @@ MAX_INT_DIGITS = 4300
 """How many digits an integer may have: Python's default limit for reading one from text."""
 
 _MAX_INT_BITS = 2100  # any int of so few bits has fewer digits than the least limit of Python, 640
+_FIELDS = frozenset(ItemFields._fields)
 _JOINABLE = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 _PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,39}")
 
@@ -92,7 +93,8 @@ def check_item(item: ItemLike) -> ItemFields:
     str, list, and dict with str keys, of exactly these types, nested to 200 levels.
 
     Args:
-        item: Any object with the five attributes.
+        item: Any object with the five attributes. A pydantic model or a dataclass has no fields
+            beyond them: they would be lost.
 
     Returns:
         The same values. Nothing is coerced or copied.
@@ -106,6 +108,7 @@ def check_item(item: ItemLike) -> ItemFields:
             values.append(getattr(item, name))
         except AttributeError:
             raise UnrepresentableItem(name, "the item has no such attribute") from None
+    _check_no_further_field(item)
     fields = ItemFields(*values)
     if type(fields.id) is not UUID:
         raise UnrepresentableItem("id", f"a UUID is needed, not {_kind(fields.id)}")
@@ -124,6 +127,18 @@ def check_item(item: ItemLike) -> ItemFields:
     _check_value(fields.metadata, "metadata", MAX_DEPTH + 1)
     _check_value(fields.content, "content", MAX_DEPTH)
     return fields
+
+
+def _check_no_further_field(item: Any) -> None:
+    """Refuse a pydantic model or a dataclass that has more than an item can hold."""
+    kind: Any = type(item)
+    if kind is MemoryItem:
+        return
+    declared: Any = getattr(kind, "__pydantic_fields__", None) or getattr(kind, "__dataclass_fields__", {})
+    allowed: Any = getattr(item, "__pydantic_extra__", None)
+    if allowed or not declared.keys() <= _FIELDS:
+        name = min({*declared, *(allowed or ())} - _FIELDS)
+        raise UnrepresentableItem(name, "an item has five fields, and this is a further one")
 
 
 class _Path:

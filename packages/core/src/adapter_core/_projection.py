@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from ._items import ItemFields
 from ._manifest import MemoryItemField
@@ -51,3 +51,10 @@ class Projection:
 
 EXACT = Projection()
 """The projection of an adapter that loses nothing."""
+
+
+class Preview(NamedTuple):
+    """What would come back of an item, for each way of reading it."""
+
+    retrieve: ItemFields
+    search: ItemFields

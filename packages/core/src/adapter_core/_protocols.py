@@ -1,6 +1,7 @@
 """The base protocols: three verbs, and the manifest beside them (ADR-0093)."""
 
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Protocol, TypedDict, runtime_checkable
 from uuid import UUID
 
 from ._items import ItemLike, MemoryItem, QueryLike
@@ -17,6 +18,18 @@ else:
 
     ItemT = TypeVar("ItemT", bound=ItemLike)
     ItemT_co = TypeVar("ItemT_co", bound=ItemLike, covariant=True)
+
+
+class StoreOptions(TypedDict, total=False):
+    """The options that every adapter's constructor has, but for `item_type`.
+
+    For the overloads of a constructor. One signature with a default for `item_type` is not enough:
+    a type checker would then take the class of the items from what the caller expects.
+    """
+
+    namespace: str
+    filters: Iterable[str]
+    coalesce: bool
 
 
 @runtime_checkable

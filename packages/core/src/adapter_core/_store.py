@@ -12,7 +12,7 @@ from ._driver import Driver, ReindexingDriver
 from ._errors import MemoryAdapterError, MemoryAdapterUnavailable, UnrepresentableItem
 from ._items import ItemFields, ItemLike, MemoryItem, QueryLike
 from ._manifest import MemoryAdapterManifest
-from ._projection import EXACT, Projection
+from ._projection import EXACT, Preview, Projection
 from ._protocols import ItemT
 from ._records import Criteria, Hit, Record, check_query, index_tokens
 
@@ -75,6 +75,20 @@ class AdapterStore(Generic[ItemT]):
     def __repr__(self) -> str:
         """Name the adapter; no address, since that may hold a secret."""
         return f"<{type(self).__name__} {'closed' if self._closed else 'open'}>"
+
+    def preview(self, item: ItemLike) -> Preview:
+        """Check an item as `store` does, and say what would come back. No I/O; nothing is stored.
+
+        Returns:
+            The item as `retrieve` and as a search hit would give it. What is unchanged is shared
+            with the item.
+
+        Raises:
+            UnrepresentableItem: `store` would refuse it.
+        """
+        fields, expected = self._checked(item)
+        self._driver.pack(fields)
+        return Preview(expected, self._projection.search(fields))
 
     # The three verbs
 
@@ -158,11 +172,16 @@ class AdapterStore(Generic[ItemT]):
 
     def _record(self, item: ItemLike) -> Record[Any]:
         """Check and encode an item, before any I/O."""
+        fields, expected = self._checked(item)
+        tags, facets, terms = index_tokens(fields)
+        return Record(fields.id, expected.created_at, self._driver.pack(fields), tags, facets, terms)
+
+    def _checked(self, item: ItemLike) -> tuple[ItemFields, ItemFields]:
+        """Check an item; its fields, and what `retrieve` will give back."""
         fields = check_item(item)
         expected = self._projection.retrieve(fields)
         self._check_item_type(expected)
-        tags, facets, terms = index_tokens(fields)
-        return Record(fields.id, expected.created_at, self._driver.pack(fields), tags, facets, terms)
+        return fields, expected
 
     def _check_item_type(self, expected: ItemFields) -> None:
         """Refuse an item that the host's class would change or refuse when it comes back."""

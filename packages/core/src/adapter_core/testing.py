@@ -4,7 +4,7 @@ A fake stands where an adapter's transport stands. It keeps a log of what was se
 switches that make it misbehave as a real service may.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -91,3 +91,25 @@ class FaultHooks:
     async def hold_search_index(self, hold: bool) -> None:
         """Keep the search index as it is, or let it catch up."""
         self.faults.hold_index = hold
+
+
+@dataclass(frozen=True)
+class Container:
+    """How to run the service of a live harness where the user gives none.
+
+    `{password}` stands for a password that is drawn for each container, in every text; `{host}` and
+    `{port}`, in `url` only, for where the service then answers.
+
+    Attributes:
+        image: A public image; the user can put another one in its place.
+        port: Where the service listens in the container.
+        url: What the harness is made with.
+        env: Environment variables of the container.
+        command: What the container runs; empty: the image's own command.
+    """
+
+    image: str
+    port: int
+    url: str
+    env: Mapping[str, str] = field(default_factory=dict[str, str])
+    command: str = ""

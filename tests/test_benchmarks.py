@@ -1,0 +1,143 @@
+"""The benchmarks measure what they say: the same work, done in the same way, with the same answers."""
+
+import io
+import json
+import sqlite3
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from adapter_core import check_item, index_tokens
+from benchmarks import report
+from benchmarks.backends import sqlite
+from benchmarks.bars import BESIDE_RAW, OURS, verdicts
+from benchmarks.measure import TASKS, Effort, Series
+from benchmarks.operations import FEW, READS, SEARCHES, STORE, Entrant
+from benchmarks.run import ContendersDiffer, Plan, check, run
+from benchmarks.words import KINDS
+from benchmarks.workload import FEW as MATCHES
+from benchmarks.workload import Workload
+
+SMALLEST = Plan(sizes=(40, 60), effort=Effort(rounds=1, calls=2, seconds=0.001, least=1), many=40, singles=4)
+
+
+def ours_and_raw():
+    return [sqlite.Ours(OURS, coalesce=True), sqlite.Raw()]
+
+
+async def entrants(folder, workload, contenders):
+    for contender in contenders:
+        own = folder / contender.name
+        own.mkdir()
+        await contender.setup(own)
+        await contender.store_many(list(workload.memories(0, workload.size)))
+    return [Entrant(contender, workload) for contender in contenders]
+
+
+async def test_every_row_and_every_bar_is_measured_and_shown(tmp_path: Path) -> None:
+    results = await run(ours_and_raw, SMALLEST, tmp_path, lambda _: None)
+    for size in SMALLEST.sizes:
+        for operation in (STORE, *READS):
+            for tasks in (1, TASKS):
+                assert set(results.calls[size, operation, tasks]) == {"ours", "raw"}
+    assert {operation for operation, _ in results.growth} == set(READS)
+    assert set(results.many) == set(results.singles) == {"ours", "raw"}
+
+    console = Console(file=io.StringIO(), width=200, record=True)
+    report.show(console, results)
+    text = console.export_text()
+    in_calls, in_growth, in_bars = 2 * len(SMALLEST.sizes), 2, 2
+    assert text.count(FEW.name) == in_calls + in_growth + in_bars
+    held = list(verdicts(results))
+    assert len(held) == len(BESIDE_RAW) * len(SMALLEST.sizes) + 2
+    assert text.count(" ok ") + text.count(" miss ") == len(held)
+
+    document = json.loads(json.dumps(report.as_json(results)))
+    assert len(document["calls"]) == len(results.calls)
+    assert all(len(rounds) == 1 for call in document["calls"] for rounds in call["seconds"].values())
+
+
+async def test_ours_and_raw_find_the_same(tmp_path: Path) -> None:
+    workload = Workload(400)
+    both = await entrants(tmp_path, workload, ours_and_raw())
+    await check(both)
+    for operation in SEARCHES:
+        for query in operation.queries(workload, 1, 10):
+            ours, raw = [
+                await getattr(one.contender, operation.method)(one.contender.native_query(query))
+                for one in both
+            ]
+            assert [hit.model_dump() for hit in ours] == [hit.model_dump() for hit in raw]
+            assert ours
+    for one in both:
+        await one.contender.close()
+
+
+async def test_contenders_that_differ_are_not_measured(tmp_path: Path) -> None:
+    both = await entrants(tmp_path, Workload(40), ours_and_raw())
+    await both[1].contender.store(Workload(80).memory(0).model_copy(update={"tags": [*KINDS]}))
+    with pytest.raises(ContendersDiffer, match="ours: tag"):
+        await check(both)
+    for one in both:
+        await one.contender.close()
+
+
+async def test_raw_sends_the_statements_that_ours_sends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: list[str] = []
+    connect = sqlite3.connect
+
+    def traced(*args, **options):
+        connection = connect(*args, **options)
+        connection.set_trace_callback(sent.append)
+        return connection
+
+    monkeypatch.setattr(sqlite3, "connect", traced)
+    workload = Workload(400)
+    both = await entrants(tmp_path, workload, ours_and_raw())
+    for operation in (STORE, *READS):
+        statements = []
+        for one in both:
+            turn = one.turn(operation)
+            await turn.call(turn.inputs(0, 1)[0])  # connects every thread
+            sent.clear()
+            await turn.call(turn.inputs(1, 1)[0])
+            statements.append([" ".join(statement.split()) for statement in sent])
+        assert statements[0] == statements[1]
+        assert statements[0]
+    for one in both:
+        await one.contender.close()
+
+
+def test_the_same_memories_are_made_each_time() -> None:
+    one, other = Workload(100), Workload(100)
+    assert one.memory(7).model_dump() == other.memory(7).model_dump()
+    assert one.memory(7).model_dump() != one.memory(8).model_dump()
+    assert one.few(3, 2)[1].model_dump() == other.few(3, 2)[1].model_dump()
+
+
+@pytest.mark.parametrize("size", [1_000, 5_000])
+def test_about_fifty_match_at_every_size(size: int) -> None:
+    workload = Workload(size)
+    (query,) = workload.few(0, 1)
+    (tag,), customer = query.tags, query.filters["customer"]
+    memories = list(workload.memories(0, size))
+    found = [one for one in memories if tag in one.tags and one.metadata["customer"] == customer]
+    assert MATCHES / 2 < len(found) < MATCHES * 2
+
+
+def test_memories_are_as_large_as_they_are_said_to_be() -> None:
+    memories = list(Workload(1_000).memories(0, 50))
+    assert 190 < sum(len(memory.content) for memory in memories) / len(memories) < 210
+    for memory in memories:
+        tags, facets, _ = index_tokens(check_item(memory))
+        assert (len(tags), len(facets)) == (3, 5)
+
+
+def test_a_ratio_is_taken_within_each_round() -> None:
+    ours, raw = Series([2.0, 30.0, 4.0]), Series([1.0, 10.0, 4.0])
+    ratio = ours.over(raw)
+    assert (ratio.least, ratio.median, ratio.most) == (1.0, 2.0, 3.0)
+    assert ratio.inverse().median == 0.5
