@@ -19,7 +19,7 @@ MAX_BATCH = 256
 """How many calls one batch holds at most: enough for the gain, small enough to be one request."""
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class _Call(Generic[RequestT, ResultT]):
     request: RequestT
     future: asyncio.Future[ResultT]

@@ -33,7 +33,13 @@ _PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,39}")
 _encode: Callable[[Any], str] = json.JSONEncoder(
     ensure_ascii=True, allow_nan=False, check_circular=False, separators=(",", ":")
 ).encode
-_decode: Callable[[str], Any] = json.JSONDecoder().decode
+_DECODER = json.JSONDecoder()
+
+
+def _decode(text: str) -> Any:
+    # what we wrote has no white space around it; `decode` looks for some each time
+    value, end = _DECODER.raw_decode(text)
+    return value if end == len(text) else _DECODER.decode(text)
 
 
 def encode_document(item: ItemFields) -> str:

@@ -51,7 +51,9 @@ def content_terms(content: Any) -> dict[str, int]:
     """
     counts: dict[str, int] = {}
     for text in _strings(content):
-        for term in _iter_terms(text, False):
+        # for plain text a list is quicker than a generator, and an item may be long
+        found = _ASCII.findall(text.lower()) if text.isascii() else _iter_terms(text, False)
+        for term in found:
             if term in counts:
                 counts[term] += 1
             elif len(counts) < MAX_TERMS:

@@ -27,6 +27,8 @@ def tag_token(tag: str) -> str:
 
 def term_token(term: str) -> str:
     """Give the search token of one term, as `terms` cut it."""
+    if len(term) < MAX_TOKEN_BYTES and _PLAIN.fullmatch(term):
+        return "w" + term  # nearly every term, and an item has many
     return _bounded("w" + _escape(term))
 
 
