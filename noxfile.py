@@ -12,6 +12,7 @@ if sys.version_info < (3, 11):  # noqa: UP036 - the check for those who have an 
 import json
 import os
 import re
+from collections.abc import Iterable
 from itertools import chain
 from pathlib import Path
 
@@ -28,6 +29,7 @@ nox.options.sessions = ["lint", "types", "tests"]
 
 ROOT = Path(__file__).resolve().parent
 WORKSPACE = nox.project.load_toml(ROOT / "pyproject.toml")
+REPORTS = ROOT / "reports"
 CONSTRAINED = ("-c", str(ROOT / "constraints.txt"))
 # Extras that need an engine or a service which the machine may lack.
 EMBEDDED, LIVE = "embedded", "live"
@@ -110,7 +112,7 @@ def types(session: nox.Session) -> None:
 @nox.session
 def tests(session: nox.Session) -> None:
     """Run the tests."""
-    install(session, "tests")
+    install(session, "hosted-tests")
     install_engines(session)
     session.run("python", "-m", "pytest", *session.posargs)
 
@@ -123,6 +125,24 @@ def conformance(session: nox.Session) -> None:
     session.run("python", "-m", "adapter_conformance", "run", *session.posargs)
 
 
+@nox.session(name="conformance-live")
+def conformance_live(session: nox.Session) -> None:
+    """Run the conformance kit against live services: all, or those named after `--`."""
+    install(session, "tests", LIVE)
+    REPORTS.mkdir(exist_ok=True)
+    command = ("python", "-m", "adapter_conformance", "run", "--environment", "live")
+    results = REPORTS / "conformance-live.json"
+    results.unlink(missing_ok=True)  # an interrupted run leaves no results, and not those of another
+    # Time to remove the containers after Ctrl-C.
+    session.run(
+        *command,
+        f"--output={results.relative_to(ROOT)}",
+        *session.posargs,
+        interrupt_timeout=90,
+        terminate_timeout=30,
+    )
+
+
 @nox.session
 def compare(session: nox.Session) -> None:
     """Compare the adapters with each other."""
@@ -132,9 +152,17 @@ def compare(session: nox.Session) -> None:
 
 
 @nox.session
+def bench(session: nox.Session) -> None:
+    """Measure the stores beside the raw clients and their peers: all, or those named after `--`."""
+    install(session, "bench")
+    install_engines(session)
+    session.run("python", "-m", "benchmarks", *session.posargs)
+
+
+@nox.session
 def docs(session: nox.Session) -> None:
     """Run the Python blocks of the documents."""
-    install(session, "tests")
+    install(session, "hosted-tests")
     documents = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "docs"]
     documents += [member.folder / "README.md" for member in MEMBERS]
     present = [str(document.relative_to(ROOT)) for document in documents if document.exists()]
@@ -150,6 +178,13 @@ def readme(session: nox.Session) -> None:
 
 
 @nox.session
+def lionagi(session: nox.Session) -> None:
+    """Write the generated parts of docs/lionagi.md anew."""
+    install(session, "hosted-tests")
+    session.run("python", "docs/deviations.py")
+
+
+@nox.session
 def coverage(session: nox.Session) -> None:
     """Run the tests and list the lines and branches that they miss."""
     install(session, "coverage")
@@ -158,6 +193,11 @@ def coverage(session: nox.Session) -> None:
     session.run("coverage", "run", "-m", "pytest", *session.posargs)
     session.run("coverage", "combine", "--quiet")
     session.run("coverage", "report")
+
+
+def required_names(requirements: Iterable[str]) -> set[str]:
+    """Names of the distributions that requirements ask for."""
+    return {re.match(r"[\w.-]+", line).group() for line in requirements}
 
 
 def import_contracts() -> str:
@@ -169,7 +209,8 @@ def import_contracts() -> str:
     others = [member for member in MEMBERS if member is not core]
     names = {member.name for member in MEMBERS}
     required = [line for member in others for line in chain(member.dependencies, *member.extras.values())]
-    foreign = {re.match(r"[\w.-]+", line).group() for line in required} - names
+    # What core itself requires is no driver, also where somebody else names it again.
+    foreign = required_names(required) - required_names(core.dependencies) - names
     drivers = sorted(name.lower().replace("-", "_") for name in foreign)
     return f"""
 [tool.importlinter]

@@ -37,6 +37,14 @@ class Missing(TemplateHarness):
         cls.asked += 1
         assert cls.asked == 1
         return "no wheel for this platform"
+
+class Live(TemplateHarness):
+    environment = "live"
+    container = None
+
+    def __init__(self, url):
+        super().__init__()
+        assert url == "stub://one"
 """
 
 
@@ -106,6 +114,29 @@ def test_harness_that_cannot_run_here_is_skipped_and_asked_once(conformance) -> 
     found = conformance("Missing", "-rs", imports="from made_harnesses import Missing\n")
     assert set(found.parseoutcomes()) == {"skipped"}
     found.stdout.fnmatch_lines(["SKIPPED*not run: no wheel for this platform"])
+
+
+def test_live_harness_gets_its_server_which_goes_when_pytest_ends(conformance, pytester, monkeypatch) -> None:
+    pytester.makeconftest(
+        """
+        from adapter_conformance import plugin
+
+        class Servers(plugin.Servers):
+            def close(self):
+                super().close()
+                print("the servers are closed")
+
+        plugin.Servers = Servers
+        """
+    )
+    live = ("Live", "-k", "C02 or C08", "-rs")
+    found = conformance(*live, imports="from made_harnesses import Live\n")
+    found.assert_outcomes(skipped=2, deselected=29)
+    found.stdout.fnmatch_lines(["SKIPPED*not run: ADAPTER_TEMPLATE_URL is not given"])
+    monkeypatch.setenv("ADAPTER_TEMPLATE_URL", "stub://one")
+    found = conformance(*live, imports="from made_harnesses import Live\n")
+    found.assert_outcomes(passed=2, deselected=29)
+    assert found.outlines.count("the servers are closed") == 1
 
 
 @pytest.mark.parametrize(

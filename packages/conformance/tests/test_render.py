@@ -158,7 +158,7 @@ def test_adapter_that_was_not_run_has_its_rows() -> None:
         "-",
     )
     text = printed(print_verdicts, [missing, report()])
-    assert "two  embedded  -           not run: no wheel for this platform" in text
+    assert "two  embedded  not run: no wheel for this platform\n" in text
 
 
 def test_one_loss_of_two_verbs_is_told_once() -> None:

@@ -3,7 +3,7 @@
 import math
 import os
 from collections.abc import Callable, Iterable
-from typing import Any, Literal, Self, Unpack, overload
+from typing import Any, Literal, Self, Unpack, cast, overload
 from urllib.parse import unquote_to_bytes
 
 from adapter_core import (
@@ -160,7 +160,7 @@ class SqliteMemoryStore(
             MemoryAdapterUnavailable: The file was not reached, or the namespace is gone already.
             MemoryAdapterError: SQLite refused. Nothing was deleted.
         """
-        driver: SqliteDriver = self._driver  # pyright: ignore[reportAssignmentType]
+        driver = cast("SqliteDriver", self._driver)
         await self._call("drop_namespace", driver.drop_namespace, write=True)
 
 

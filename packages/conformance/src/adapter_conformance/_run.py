@@ -4,7 +4,7 @@ import inspect
 import random
 import time
 import traceback
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -86,6 +86,7 @@ class Run:
         environment: Where it runs.
         wrap: Put around every store: the identity, or a broken store of the self-proof.
         seed: Of everything that the kit draws.
+        options: Constructor options of every store under test.
         notes: What the report should say beside the verdict.
         drift: Declared against observed, as the case found it.
     """
@@ -95,6 +96,7 @@ class Run:
     environment: Environment
     wrap: Callable[[Any], Any] = lambda store: store
     seed: int = 0
+    options: Mapping[str, Any] = field(default_factory=dict[str, Any])
     notes: list[str] = field(default_factory=list[str])
     claims: list[Drift] = field(default_factory=list[Drift])
     _stores: list[Any] = field(init=False, default_factory=list[Any])
@@ -106,16 +108,13 @@ class Run:
     # Stores and hooks
 
     async def store(self, **options: Any) -> Any:
-        """Make a store under test; without options it has the kit's filters if the harness can."""
-        if not options and self.can("make_store_with"):
-            options = {"filters": KIT_FILTERS}
-        elif options and "filters" not in options and self.can("make_store_with"):
-            options = {"filters": KIT_FILTERS, **options}
-        if options:
-            make = self.hook("make_store_with")
+        """Make a store under test; it has the kit's filters if the harness takes options."""
+        options = {**self.options, **options}
+        if options or self.can("make_store_with"):
+            made = await self.hook("make_store_with")(**{"filters": KIT_FILTERS, **options})
         else:
-            make = self.hook("make_store")
-        store = self.wrap(await make(**options))
+            made = await self.hook("make_store")()
+        store = self.wrap(made)
         self._stores.append(store)
         return store
 

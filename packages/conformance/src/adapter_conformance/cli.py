@@ -1,12 +1,15 @@
 """The `fidelity` command.
 
 It ends with 0 if all claims hold, 1 if one is false or a harness is broken, 2 if it is used
-wrongly, and 3 if nothing could be run.
+wrongly, and 3 if nothing could be run, or not what was required.
 """
+
+import os
+from tempfile import TemporaryDirectory
 
 import typer
 
-from .commands import compare, run
+from .commands import check, compare, preview_file, run
 
 # Plain help and one-line errors: the same in a terminal, a log and a pipe.
 app = typer.Typer(
@@ -18,6 +21,8 @@ app = typer.Typer(
 )
 app.command()(compare)
 app.command()(run)
+app.command("preview")(preview_file)
+app.command()(check)
 
 
 @app.callback()
@@ -25,10 +30,13 @@ def _about() -> None:
     """Prove what memory adapters declare.
 
     Exit codes: 0 all claims hold, 1 a claim is false or a harness is broken, 2 wrong usage,
-    3 nothing could be run.
+    3 nothing could be run, or not what was required.
     """
 
 
 def main() -> None:
     """Run the command."""
-    app()
+    with TemporaryDirectory(prefix="fidelity-") as scratch:
+        # hypothesis keeps notes, which it would put into the user's working directory
+        os.environ.setdefault("HYPOTHESIS_STORAGE_DIRECTORY", scratch)
+        app()

@@ -87,6 +87,8 @@ class MemoryAdapterHarness(Protocol):
 class StagingHarness(MemoryAdapterHarness, Protocol):
     """The whole set of hooks. A fake has all; a live harness has what the service allows.
 
+    A live class with the attribute `container` is made with the URL of a server: see `live`.
+
     Attributes:
         environment: Where it runs.
         not_staged: Why a hook is missing, by the hook's name.
@@ -157,11 +159,12 @@ def harness_entries(names: Iterable[str] = ()) -> list[EntryPoint]:
     found = sorted(entry_points(group=HARNESSES), key=lambda entry: entry.name)
     wanted = list(names)
     for name in wanted:
-        if not any(_selects(name, entry.name) for entry in found):
+        if not any(selects(name, entry.name) for entry in found):
             known = ", ".join(entry.name for entry in found) or "none"
             raise LookupError(f"no harness for {name!r} is installed (installed: {known})")
-    return [e for e in found if not wanted or any(_selects(name, e.name) for name in wanted)]
+    return [e for e in found if not wanted or any(selects(name, e.name) for name in wanted)]
 
 
-def _selects(name: str, entry: str) -> bool:
+def selects(name: str, entry: str) -> bool:
+    """Whether a name stands for an entry point: its own, or that of a variant."""
     return entry == name or entry.startswith(f"{name}-")

@@ -9,7 +9,7 @@ It does nothing but for modules that say so:
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +18,15 @@ import pytest
 from ._case import Case
 from .harness import Environment, MemoryAdapterHarness
 from .inventory import ALL_CASES
+from .live import NotRun, Servers
 from .report import CaseResult
 from .runner import run_case
 from .session import ORDINARY, BadHarness, Target, find_targets, printable, safely_told, target_of
 
 __all__ = ["ConformanceTests", "conformance_tests"]
+
+_SERVERS = pytest.StashKey[Servers]()
+"""Of live services; they are removed when pytest ends."""
 
 
 class ConformanceTests:
@@ -38,12 +42,12 @@ class ConformanceTests:
     def items(self, parent: pytest.Collector) -> Iterator["ConformanceItem"]:
         """Make the items, for every harness all of them before those of the next."""
         for target in self._targets():
-            # Asked once and not while collecting: it may look for an engine or a service.
-            reason = cache(target.not_run_reason)
+            # Asked once and not while collecting: it may look for an engine, or start a service.
+            ready = cache(partial(_ready, target, parent.config))
             for case in ALL_CASES:
                 name = f"{case.label}[{target.adapter}-{target.environment}]"
                 yield ConformanceItem.from_parent(  # pyright: ignore[reportUnknownMemberType]
-                    parent, name=name, case=case, target=target, seed=self._seed, reason=reason
+                    parent, name=name, case=case, target=target, seed=self._seed, ready=ready
                 )
 
     def _targets(self) -> list[Target]:
@@ -90,23 +94,23 @@ class ConformanceItem(pytest.Item):
         case: Case,
         target: Target,
         seed: int,
-        reason: Callable[[], str | None],
+        ready: Callable[[], Target | NotRun],
         **options: Any,
     ) -> None:
         super().__init__(**options)  # pyright: ignore[reportUnknownMemberType]
         self.case = case
         self.target = target
         self.seed = seed
-        self.reason = reason
+        self.ready = ready
 
     def runtest(self) -> None:
         """Run the case on an event loop and over a harness of its own."""
-        reason = self.reason()
-        if reason is not None:
-            pytest.skip(f"not run: {reason}")
+        ready = self.ready()
+        if isinstance(ready, NotRun):
+            pytest.skip(f"not run: {ready}")
         # With a factory the runner leaves the thread's current loop alone.
         with asyncio.Runner(loop_factory=asyncio.new_event_loop) as runner:
-            result = runner.run(_result(self.case, self.target, self.seed))
+            result = runner.run(_result(self.case, ready, self.seed))
         if result.status == "not_staged":
             pytest.skip(f"not staged: {result.reason}")
         if result.status != "passed":
@@ -121,6 +125,14 @@ class ConformanceItem(pytest.Item):
     def reportinfo(self) -> tuple[Path, int | None, str]:
         """Give the item's place: its module, and its name for the heading."""
         return self.path, None, self.name
+
+
+def _ready(target: Target, config: pytest.Config) -> Target | NotRun:
+    servers = config.stash.setdefault(_SERVERS, Servers())
+    try:
+        return target.ready(servers)
+    except NotRun as why:
+        return why
 
 
 async def _result(case: Case, target: Target, seed: int) -> CaseResult:
@@ -157,3 +169,9 @@ def pytest_pycollect_makeitem(collector: pytest.Collector, obj: object) -> list[
         return list(obj.items(collector))
     except (LookupError, BadHarness) as error:
         raise collector.CollectError(str(error)) from None
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Remove the containers."""
+    if _SERVERS in config.stash:
+        config.stash[_SERVERS].close()

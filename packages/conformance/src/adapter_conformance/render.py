@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import TextIO, cast
 
 from rich.box import SIMPLE_HEAD
@@ -196,8 +197,9 @@ def _loss(losses: Sequence[LossNamed]) -> str:
 
 
 def notes(reports: Iterable[ConformanceReport]) -> list[tuple[str, str]]:
-    """Give what the harnesses say about their engines as pairs: the run, and the note."""
-    return [(f"{r.adapter} {r.environment}", r.engine_note) for r in reports if r.engine_note]
+    """Give what there is to say about the engines as pairs: the run, and the note or the image."""
+    said = [(r, ", ".join(filter(None, (r.engine_note, r.image)))) for r in reports]
+    return [(f"{r.adapter} {r.environment}", note) for r, note in said if note]
 
 
 def _parts(reports: Sequence[ConformanceReport]) -> tuple[list[Sheet], dict[str, list[tuple[str, str]]]]:
@@ -213,6 +215,15 @@ def print_comparison(console: Console, reports: Sequence[ConformanceReport]) -> 
     sheets, lists = _parts(reports)
     parts: list[tuple[str, RenderableType]] = [(sheet.title, drawn(sheet)) for sheet in sheets]
     parts += [(title, _grid(lines)) for title, lines in lists.items()]
+    _print_parts(console, parts)
+
+
+def print_sheets(console: Console, sheets: Iterable[Sheet]) -> None:
+    """Print tables one below the other, each under its title."""
+    _print_parts(console, [(sheet.title, drawn(sheet)) for sheet in sheets])
+
+
+def _print_parts(console: Console, parts: Iterable[tuple[str, RenderableType]]) -> None:
     for index, (title, body) in enumerate(parts):
         console.print(Text(f"\n{title}" if index else title, "bold"))
         _put(console, body)
@@ -272,21 +283,28 @@ def _escaped(cell: str) -> str:
 
 def print_verdicts(console: Console, reports: Sequence[ConformanceReport]) -> None:
     """Print a line for each run, and below it every case that did not pass, with the reason."""
-    lines = [
-        tuple(map(printable, (r.adapter, r.environment, engine_of(r), _score(r), _verdict_cell(r))))
-        for r in reports
-    ]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    lines = [_verdict_line(report) for report in reports]
+    # The reason why nothing was run ends its line, and widens no column.
+    columns = zip_longest(*(line[:2] if len(line) == 3 else line for line in lines), fillvalue="")
+    widths = [max(map(len, column)) for column in columns]
     for report, line in zip(reports, lines, strict=True):
-        padded = [cell.ljust(width) for cell, width in zip(line, widths, strict=True)]
-        console.print(Text("  ").join(map(_cell, padded)))
-        against = [row for case in report.cases for row in _case_rows(case)]
+        wide = [*widths[:2], 0] if report.not_run else widths
+        padded = [cell.ljust(width) for cell, width in zip(line, wide, strict=True)]
+        console.print(Text("  ").join(map(_cell, padded)), soft_wrap=report.not_run != "")
+        against = [("image", "", report.image)] if report.image else []
+        against += [row for case in report.cases for row in _case_rows(case)]
         if against:
             _put(console, _grid(against))
 
 
-def _verdict_cell(report: ConformanceReport) -> str:
-    return "" if report.not_run else verdict(report)
+def _verdict_line(report: ConformanceReport) -> tuple[str, ...]:
+    """Give the cells of a run: five, or three if nothing was run."""
+    cells: tuple[str, ...]
+    if report.not_run:
+        cells = (report.adapter, report.environment, report.score)
+    else:
+        cells = (report.adapter, report.environment, engine_of(report), _score(report), verdict(report))
+    return tuple(map(printable, cells))
 
 
 def _score(report: ConformanceReport) -> str:

@@ -62,8 +62,10 @@ class ConformanceReport(_Document):
         adapter: The entry point's name.
         environment: fake, embedded or live.
         engine: What stood behind the adapter, with the version that it gave itself.
+        image: The container image of a live service, by name and digest; empty for a URL.
         manifest: What the adapter declares.
         cases: Every case, in the order of the inventory.
+        options: Constructor options that every store was made with, beside the adapter's defaults.
         not_run: Why nothing was run at all; then there are no cases.
         required: How many matrix cases there are.
     """
@@ -74,11 +76,13 @@ class ConformanceReport(_Document):
     engine: str = ""
     engine_version: str = ""
     engine_note: str = ""
+    image: str = ""
     kit_version: str
     adapter_version: str = ""
     inventory_digest: str
     manifest_digest: str = ""
     seed: int
+    options: dict[str, str] = {}
     date: str
     manifest: dict[str, object] | None = None
     losses: tuple[LossNamed, ...] = ()

@@ -4,7 +4,7 @@ import asyncio
 import hashlib
 import json
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -29,6 +29,7 @@ async def run_conformance(
     adapter_version: str = "",
     cases: Sequence[Case] = ALL_CASES,
     seed: int = 0,
+    options: Mapping[str, Any] | None = None,
     wrap: Callable[[Any], Any] = lambda store: store,
     progress: Callable[[Case], None] = lambda _: None,
 ) -> ConformanceReport:
@@ -42,6 +43,7 @@ async def run_conformance(
         cases: Which cases; a report without the whole matrix is not certified. There may be
             further ones, with ids of their own.
         seed: Of everything that is drawn. The same seed draws the same.
+        options: Constructor options of every store, such as `{"coalesce": False}`.
         wrap: Put around every store, to prove that the kit would notice a fault.
         progress: Called before each case.
 
@@ -63,7 +65,9 @@ async def run_conformance(
         facts = await _facts(harness, wrap)
         for case in cases:
             progress(case)
-            results.append(await run_case(case, harness, name, environment, seed=seed, wrap=wrap))
+            results.append(
+                await run_case(case, harness, name, environment, seed=seed, options=options, wrap=wrap)
+            )
     finally:
         await harness.close()
     return ConformanceReport(
@@ -73,6 +77,7 @@ async def run_conformance(
         kit_version=version("adapter-conformance"),
         inventory_digest=inventory_digest(),
         seed=seed,
+        options={name: _told_option(value) for name, value in (options or {}).items()},
         date=datetime.now(UTC).date().isoformat(),
         cases=tuple(results),
         required=len(MATRIX),
@@ -87,10 +92,11 @@ async def run_case(
     environment: Environment,
     *,
     seed: int = 0,
+    options: Mapping[str, Any] | None = None,
     wrap: Callable[[Any], Any] = lambda store: store,
 ) -> CaseResult:
     """Run one case over a harness that stays open, from an empty namespace."""
-    run = Run(harness, adapter, environment, wrap, seed)
+    run = Run(harness, adapter, environment, wrap, seed, options or {})
     status: Status = "passed"
     reason = ""
     limit: asyncio.Timeout | None = None
@@ -183,6 +189,11 @@ def _store_facts(store: Any) -> dict[str, Any]:
         "durability": store.durability if isinstance(store, DeclaresDurability) else "",
         "extensions": tuple(extensions_of(store)),
     }
+
+
+def _told_option(value: Any) -> str:
+    """Show a switch or a number; a text may be a password."""
+    return str(value) if value is None or isinstance(value, bool | int | float) else "given"
 
 
 def _plain(values: dict[str, Any]) -> dict[str, Any]:

@@ -1,23 +1,29 @@
 """Running the harnesses of several adapters, one after the other, and what it all comes to."""
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
+from functools import partial
 from importlib.metadata import EntryPoint
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from adapter_core import MemoryAdapterError, MemoryAdapterUnavailable
 
 from ._case import Case
 from ._run import told
-from .harness import ENVIRONMENTS, Environment, MemoryAdapterHarness, harness_entries
+from .harness import ENVIRONMENTS, Environment, MemoryAdapterHarness, harness_entries, selects
 from .inventory import ALL_CASES
+from .live import NotRun, Servers, needs_server
 from .report import ConformanceReport
 from .runner import not_run, run_conformance
 
 ORDINARY: tuple[Environment, ...] = ("fake", "embedded")
 """The environments that need no service."""
+
+
+Require = Literal["none", "any", "all"]
+"""How many of the runs must judge something."""
 
 
 class Exit(IntEnum):
@@ -27,6 +33,7 @@ class Exit(IntEnum):
     FALSE = 1
     USAGE = 2
     UNREACHABLE = 3
+    INTERRUPTED = 130
 
 
 class BadHarness(Exception):
@@ -35,17 +42,32 @@ class BadHarness(Exception):
 
 @dataclass(frozen=True)
 class Target:
-    """One harness class of one adapter."""
+    """One harness class of one adapter.
+
+    Attributes:
+        image: Of the container in which its server runs, by name and digest.
+    """
 
     adapter: str
     environment: Environment
-    make: Callable[[], MemoryAdapterHarness]
+    make: Callable[..., MemoryAdapterHarness]
     version: str = ""
+    image: str = ""
 
-    def not_run_reason(self) -> str | None:
-        """Ask the class, if it has the optional hook, why it cannot run on this machine."""
+    def ready(self, servers: Servers) -> "Target":
+        """Make sure that it can run here, and bind a live one to its server.
+
+        Raises:
+            NotRun: Its class says that it cannot run on this machine, or there is no server.
+        """
         ask: Any = getattr(self.make, "not_run_reason", None)
-        return None if ask is None else ask()
+        reason: str | None = None if ask is None else ask()
+        if reason is not None:
+            raise NotRun(reason)
+        if not needs_server(self.make):
+            return self
+        server = servers.server_for(self.adapter, self.make)
+        return replace(self, make=partial(self.make, server.url), image=server.image)
 
 
 @dataclass(frozen=True)
@@ -74,6 +96,37 @@ class Session:
         if self.faults or any(map(is_false, self.reports)):
             return Exit.FALSE
         return Exit.HOLDS if any(map(_judged, self.reports)) else Exit.UNREACHABLE
+
+
+def no_live(names: Iterable[str], session: Session) -> list[str]:
+    """Give the names that stand for no live harness at all, neither theirs nor that of a variant."""
+    known = [report.adapter for report in session.reports if report.environment == "live"]
+    known += [fault.adapter for fault in session.faults]
+    return [name for name in names if not any(selects(name, one) for one in known)]
+
+
+def missing(session: Session, *, named: bool, require: Require) -> list[str]:
+    """Give the runs that were required and did not happen, such as `postgres live`.
+
+    Args:
+        session: What ran.
+        named: Whether the adapters were asked for by name; in a live run they then must run.
+        require: `all`: each of them must run, in every environment that was asked for.
+    """
+    return [
+        f"{report.adapter} {report.environment}"
+        for report in session.reports
+        if not _judged(report) and (require == "all" or (named and report.environment == "live"))
+    ]
+
+
+def exit_of(session: Session, lacking: Collection[str], require: Require) -> Exit:
+    """Say how a command ends: a false claim comes first, then what is missing."""
+    if session.exit is Exit.FALSE:
+        return Exit.FALSE
+    if lacking:
+        return Exit.UNREACHABLE
+    return Exit.HOLDS if require == "none" else session.exit
 
 
 def is_partial(report: ConformanceReport) -> bool:
@@ -154,24 +207,55 @@ def run_targets(
     *,
     cases: Sequence[Case] = ALL_CASES,
     seed: int = 0,
+    options: Mapping[str, Any] | None = None,
     progress: Callable[[Target, Case], None] = lambda _target, _case: None,
+    tell: Callable[[str], None] = lambda _: None,
 ) -> Session:
-    """Run each harness on an event loop of its own; one that breaks does not stop the others."""
+    """Run each harness on an event loop of its own; one that breaks does not stop the others.
+
+    Args:
+        targets: From `find_targets`.
+        cases: Which cases.
+        seed: Of all that is drawn.
+        options: Constructor options of every store.
+        progress: Called before each case.
+        tell: Told in one line what takes long before the first case, such as a container.
+    """
     session = Session()
-    for target in targets:
-        try:
-            session.reports.append(asyncio.run(_run(target, cases, seed, progress)))
-        except Exception as error:  # noqa: BLE001 - an author's code, whatever it raises is shown
-            session.faults.append(Fault(target.adapter, target.environment, safely_told(error)))
+    with Servers(tell=tell) as servers:
+        for target in targets:
+            try:
+                report = _report(target, servers, cases, seed, options, progress)
+            except Exception as error:  # noqa: BLE001 - an author's code, whatever it raises is shown
+                session.faults.append(Fault(target.adapter, target.environment, safely_told(error)))
+            else:
+                session.reports.append(report)
     return session
 
 
-async def _run(
-    target: Target, cases: Sequence[Case], seed: int, progress: Callable[[Target, Case], None]
+def _report(
+    target: Target,
+    servers: Servers,
+    cases: Sequence[Case],
+    seed: int,
+    options: Mapping[str, Any] | None,
+    progress: Callable[[Target, Case], None],
 ) -> ConformanceReport:
-    reason = target.not_run_reason()
-    if reason is not None:
-        return not_run(target.adapter, target.environment, reason)
+    try:
+        ready = target.ready(servers)
+    except NotRun as why:
+        return not_run(target.adapter, target.environment, str(why))
+    report = asyncio.run(_run(ready, cases, seed, options, progress))
+    return report.model_copy(update={"image": ready.image})
+
+
+async def _run(
+    target: Target,
+    cases: Sequence[Case],
+    seed: int,
+    options: Mapping[str, Any] | None,
+    progress: Callable[[Target, Case], None],
+) -> ConformanceReport:
     begun: list[Case] = []
 
     def begin(case: Case) -> None:
@@ -185,6 +269,7 @@ async def _run(
             adapter_version=target.version,
             cases=cases,
             seed=seed,
+            options=options,
             progress=begin,
         )
     except MemoryAdapterUnavailable as error:

@@ -1,18 +1,26 @@
 """`fidelity run`: the verdict on each adapter, with every reason."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
-from adapter_conformance._case import Case
 from adapter_conformance.document import to_json
-from adapter_conformance.inventory import ALL_CASES
 from adapter_conformance.render import console_for, print_verdicts
-from adapter_conformance.session import is_partial
+from adapter_conformance.session import Require, exit_of, missing
 
-from ._common import Names, Where, run_named, usage_error
+from ._common import (
+    CaseIds,
+    Names,
+    Options,
+    Seed,
+    Where,
+    chosen_cases,
+    parsed_options,
+    run_named,
+    tell_if_partial,
+    usage_error,
+)
 
 
 def run(
@@ -22,38 +30,37 @@ def run(
         list[Where] | None,
         typer.Option(help="Only this environment; repeatable. Default: fake and embedded."),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Of all that is drawn; the same seed draws the same.")] = 0,
-    case: Annotated[
-        list[str] | None,
-        typer.Option(metavar="ID", help="Only this case, such as C08; repeatable. Never certified."),
-    ] = None,
+    seed: Seed = 0,
+    case: CaseIds = None,
     style: Annotated[Literal["table", "json"], typer.Option("--format", help="How to print it.")] = "table",
+    option: Options = None,
+    require: Annotated[
+        Require,
+        typer.Option(
+            help="What must have run: none, any, or all. A backend named for a live run always must."
+        ),
+    ] = "any",
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write the JSON document there too.")
+        Path | None, typer.Option("--output", metavar="FILE", help="Write the JSON document there too.")
     ] = None,
 ) -> None:
     """Say for each adapter whether its claims hold, and why not."""
-    cases = _cases(case)
+    cases = chosen_cases(case)
     _check_output(output)
-    session = run_named(names, environment, cases=cases, seed=seed)
+    session = run_named(names, environment, cases=cases, seed=seed, options=parsed_options(option))
     document = to_json(session)
     _write(output, document)
     if style == "json":
         typer.echo(document, nl=False)
     elif session.reports:
         print_verdicts(console_for(), session.reports)
-    if any(map(is_partial, session.reports)):
-        typer.echo("A partial run is never certified: run all cases.", err=True)
-    raise typer.Exit(session.exit)
-
-
-def _cases(ids: Sequence[str] | None) -> Sequence[Case]:
-    wanted = {one.upper() for one in ids or ()}
-    unknown = sorted(wanted - {case.id for case in ALL_CASES})
-    if unknown:
-        known = " ".join(case.id for case in ALL_CASES)
-        usage_error(f"no case {', '.join(unknown)} (known: {known})")
-    return [case for case in ALL_CASES if not wanted or case.id in wanted]
+    tell_if_partial(session)
+    lacking = missing(session, named=bool(names), require=require)
+    if lacking:
+        typer.echo(f"Required, but not run: {', '.join(lacking)}.", err=True)
+    if output is not None:
+        typer.echo(f"Results: {output}", err=True)
+    raise typer.Exit(exit_of(session, lacking, require))
 
 
 def _check_output(output: Path | None) -> None:
