@@ -4,6 +4,7 @@ import json
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from operator import itemgetter
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -23,7 +24,7 @@ from adapter_core import (
     namespace_token,
 )
 
-from . import schema, search
+from . import schema, search, statements
 from .transport import Transport, transaction
 
 T = TypeVar("T")
@@ -44,44 +45,8 @@ _UNAVAILABLE = frozenset(
     }
 )
 
-_NAMESPACE = "SELECT ns, indexed_as FROM memory_namespaces WHERE name = ?"
-_COUNT_UP = "UPDATE memory_namespaces SET revision = revision + ? WHERE ns = ? RETURNING revision"
-_ADOPT = "UPDATE memory_namespaces SET indexed_as = ? WHERE ns = ?"
-# one statement, so that a namespace that is gone is not taken for an unknown id
-_GET = """
-SELECT i.document, i.revision FROM memory_namespaces n
-LEFT JOIN memory_items i ON i.ns = n.ns AND i.id = ? AND i.marker = ?
-WHERE n.name = ?
-"""
-_OLD = """
-SELECT item, marker, revision, created_at, tokens FROM memory_items WHERE ns = ? AND id = ?
-"""
-_INSERT = """
-INSERT INTO memory_items (ns, id, created_at, revision, marker, indexed_as, document, tokens)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?) RETURNING item
-"""
-_UPDATE = """
-UPDATE memory_items SET created_at = ?, revision = ?, indexed_as = ?, document = ?, tokens = ?
-WHERE item = ? RETURNING item
-"""
-_DELETE = "DELETE FROM memory_items WHERE item = ? RETURNING item"
-_CLEAR = "DELETE FROM memory_items WHERE ns = ? AND marker = ?"
-_CLEAR_TOKENS = "DELETE FROM memory_tokens WHERE ns = ?"
-_FORGET = """
-DELETE FROM memory_namespaces
-WHERE ns = ? AND NOT EXISTS (SELECT 1 FROM memory_items WHERE ns = memory_namespaces.ns)
-"""
-_INDEX = """
-INSERT OR REPLACE INTO memory_tokens (ns, token, created_at, id, item, weight)
-VALUES (?, ?, ?, ?, ?, ?)
-"""
-_UNINDEX = """
-DELETE FROM memory_tokens WHERE ns = ? AND token = ? AND created_at = ? AND id = ?
-"""
-_OUTDATED = """
-SELECT item, id, document, revision FROM memory_items
-WHERE ns = ? AND marker = ? AND indexed_as <> ? AND item > ? ORDER BY item LIMIT ?
-"""
+_SORTED_AT_ONCE = 1000
+"""How many records have their tokens written in one sorted run, whose neighbours share pages."""
 
 
 class _NotWritten(Exception):
@@ -159,23 +124,34 @@ class SqliteDriver(DeletingDriver[str], ScanningDriver[str], RevisingDriver[str]
     def _put(self, records: Sequence[Record[str]], connection: sqlite3.Connection) -> list[UUID]:
         ns = self._checked_namespace(connection)
         revision = self._count_up(connection, ns, len(records)) - len(records)
-        for record in records:
-            revision += 1
-            old = _old(connection, ns, record.id)
-            if old is not None and not old.ours:
-                raise MemoryAdapterError(f"the record of {record.id} is not this adapter's")
-            self._write(connection, ns, record, old, revision)
+        for begin in range(0, len(records), _SORTED_AT_ONCE):
+            tokens: list[Any] = []
+            for record in records[begin : begin + _SORTED_AT_ONCE]:
+                revision += 1
+                old = _old(connection, ns, record.id)
+                if old is not None and not old.ours:
+                    raise MemoryAdapterError(f"the record of {record.id} is not this adapter's")
+                tokens += self._write(connection, ns, record, old, revision)
+            _index(connection, tokens)
         return [record.id for record in records]
 
     def _get(self, ids: Sequence[UUID], connection: sqlite3.Connection) -> dict[UUID, str]:
         if len(ids) == 1:
-            return self._get_each(ids, connection)
+            row = self._row(connection, ids[0])
+            return {} if row is None else {ids[0]: row[0]}
+        found: dict[UUID, str] = {}
         with transaction(connection, "DEFERRED"):
-            return self._get_each(ids, connection)
+            for begin in range(0, len(ids), statements.SLOTS):
+                found |= self._get_some(ids[begin : begin + statements.SLOTS], connection)
+        return found
 
-    def _get_each(self, ids: Sequence[UUID], connection: sqlite3.Connection) -> dict[UUID, str]:
-        rows = ((item_id, self._row(connection, item_id)) for item_id in ids)
-        return {item_id: row[0] for item_id, row in rows if row is not None}
+    def _get_some(self, ids: Sequence[UUID], connection: sqlite3.Connection) -> dict[UUID, str]:
+        wanted = {item_id.bytes: item_id for item_id in ids}
+        slots = (*wanted, *[None] * (statements.SLOTS - len(wanted)))
+        rows = connection.execute(statements.GET_MANY, (schema.MARKER, *slots, self._name)).fetchall()
+        if not rows:
+            raise MemoryAdapterUnavailable("the namespace is gone from the database")
+        return {wanted[key]: document for key, document in rows if key is not None}
 
     def _find(self, criteria: Criteria, connection: sqlite3.Connection) -> list[Hit[str]]:
         with transaction(connection, "DEFERRED"):
@@ -199,20 +175,20 @@ class SqliteDriver(DeletingDriver[str], ScanningDriver[str], RevisingDriver[str]
         old = _old(connection, ns, item_id)
         if old is None or not old.ours:
             return False
-        _wrote(connection.execute(_DELETE, (old.item,)))
+        _wrote(connection.execute(statements.DELETE, (old.item,)))
         _unindex(connection, ns, item_id, old)
         return True
 
     def _clear(self, connection: sqlite3.Connection) -> int:
         ns, _ = self._namespace_row(connection)
-        removed = connection.execute(_CLEAR, (ns, schema.MARKER)).rowcount
-        connection.execute(_CLEAR_TOKENS, (ns,))
+        removed = connection.execute(statements.CLEAR, (ns, schema.MARKER)).rowcount
+        connection.execute(statements.CLEAR_TOKENS, (ns,))
         return removed
 
     def _drop_namespace(self, connection: sqlite3.Connection) -> None:
         ns, _ = self._namespace_row(connection)
         self._clear(connection)
-        connection.execute(_FORGET, (ns,))
+        connection.execute(statements.FORGET, (ns,))
 
     # Scan
 
@@ -242,7 +218,7 @@ class SqliteDriver(DeletingDriver[str], ScanningDriver[str], RevisingDriver[str]
         if old is None or not old.ours or old.revision != expected:
             return None
         revision = self._count_up(connection, ns, 1)
-        self._write(connection, ns, record, old, revision)
+        _index(connection, self._write(connection, ns, record, old, revision))
         return revision
 
     # Reindexing
@@ -278,7 +254,7 @@ class SqliteDriver(DeletingDriver[str], ScanningDriver[str], RevisingDriver[str]
         ns, _ = self._namespace_row(connection)
         for start in sorted({self._outdated_behind, 0}, reverse=True):
             parameters = (ns, schema.MARKER, self._signed, start, size)
-            if rows := connection.execute(_OUTDATED, parameters).fetchall():
+            if rows := connection.execute(statements.OUTDATED, parameters).fetchall():
                 return rows
         return []
 
@@ -287,7 +263,7 @@ class SqliteDriver(DeletingDriver[str], ScanningDriver[str], RevisingDriver[str]
         for record, revision in records:
             old = _old(connection, ns, record.id)
             if old is not None and old.ours and old.revision == revision:
-                self._write(connection, ns, record, old, revision)
+                _index(connection, self._write(connection, ns, record, old, revision))
 
     def _adopt(self, connection: sqlite3.Connection) -> bool:
         ns, signed = self._namespace_row(connection)
@@ -295,7 +271,7 @@ class SqliteDriver(DeletingDriver[str], ScanningDriver[str], RevisingDriver[str]
             return True
         if self._outdated(1, connection):
             return False
-        connection.execute(_ADOPT, (self._signed, ns))
+        connection.execute(statements.ADOPT, (self._signed, ns))
         return True
 
     # What several of them share
@@ -307,7 +283,7 @@ class SqliteDriver(DeletingDriver[str], ScanningDriver[str], RevisingDriver[str]
             raise MemoryAdapterError(f"{operation}: the database skipped a row") from error
 
     def _namespace_row(self, connection: sqlite3.Connection) -> tuple[int, str]:
-        row = connection.execute(_NAMESPACE, (self._name,)).fetchone()
+        row = connection.execute(statements.NAMESPACE, (self._name,)).fetchone()
         if row is None:
             raise MemoryAdapterUnavailable("the namespace is gone from the database")
         return row[0], row[1]
@@ -322,13 +298,13 @@ class SqliteDriver(DeletingDriver[str], ScanningDriver[str], RevisingDriver[str]
 
     def _row(self, connection: sqlite3.Connection, item_id: UUID) -> tuple[str, int] | None:
         parameters = (item_id.bytes, schema.MARKER, self._name)
-        row = connection.execute(_GET, parameters).fetchone()
+        row = connection.execute(statements.GET, parameters).fetchone()
         if row is None:
             raise MemoryAdapterUnavailable("the namespace is gone from the database")
         return None if row[1] is None else (row[0], row[1])
 
     def _count_up(self, connection: sqlite3.Connection, ns: int, writes: int) -> int:
-        (row,) = connection.execute(_COUNT_UP, (writes, ns)).fetchall()
+        (row,) = connection.execute(statements.COUNT_UP, (writes, ns)).fetchall()
         revision: int = row[0]
         return revision
 
@@ -339,26 +315,24 @@ class SqliteDriver(DeletingDriver[str], ScanningDriver[str], RevisingDriver[str]
         record: Record[str],
         old: _Old | None,
         revision: int,
-    ) -> None:
-        """Put the row and its tokens in the place of the old ones."""
+    ) -> list[Any]:
+        """Put the row in the place of the old one; the rows of its tokens are still to be written."""
         key, created_at = record.id.bytes, record.created_at
         weights = search.token_weights((*record.tags, *record.facets), record.terms)
         tokens = " ".join(weights)
         if old is None:
             new = (ns, key, created_at, revision, schema.MARKER, self._signed)
-            cursor = connection.execute(_INSERT, (*new, record.document, tokens))
+            cursor = connection.execute(statements.INSERT, (*new, record.document, tokens))
         else:
             _unindex(connection, ns, record.id, old)
             changed = (created_at, revision, self._signed, record.document, tokens)
-            cursor = connection.execute(_UPDATE, (*changed, old.item))
+            cursor = connection.execute(statements.UPDATE, (*changed, old.item))
         item = _wrote(cursor)
-        rows = [(ns, token, created_at, key, item, weight) for token, weight in weights.items()]
-        if rows and connection.executemany(_INDEX, rows).rowcount != len(rows):
-            raise _NotWritten
+        return [(ns, token, created_at, key, item, weight) for token, weight in weights.items()]
 
 
 def _old(connection: sqlite3.Connection, ns: int, item_id: UUID) -> _Old | None:
-    row = connection.execute(_OLD, (ns, item_id.bytes)).fetchone()
+    row = connection.execute(statements.OLD, (ns, item_id.bytes)).fetchone()
     return None if row is None else _Old(row)
 
 
@@ -374,7 +348,13 @@ def _wrote(cursor: sqlite3.Cursor) -> int:
 def _unindex(connection: sqlite3.Connection, ns: int, item_id: UUID, old: _Old) -> None:
     key = item_id.bytes
     rows = [(ns, token, old.created_at, key) for token in old.tokens]
-    connection.executemany(_UNINDEX, rows)
+    connection.executemany(statements.UNINDEX, rows)
+
+
+def _index(connection: sqlite3.Connection, tokens: list[Any]) -> None:
+    tokens.sort(key=itemgetter(1))
+    if tokens and connection.executemany(statements.INDEX, tokens).rowcount != len(tokens):
+        raise _NotWritten
 
 
 def _hits(rows: Sequence[Any]) -> list[Hit[str]]:
