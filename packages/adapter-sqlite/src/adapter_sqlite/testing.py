@@ -16,7 +16,8 @@ from adapter_core import TERMS_VERSION, namespace_token
 from adapter_core.testing import CallKind, Faults, TransportCall
 
 from . import schema
-from .transport import Transport, Work, transaction
+from .threads import Work
+from .transport import Transport, transaction
 
 T = TypeVar("T")
 

@@ -2,10 +2,8 @@
 
 import asyncio
 import sqlite3
-import threading
 import time
-from collections.abc import Callable, Generator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Generator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -13,8 +11,9 @@ from typing import Literal, Protocol, TypeVar
 
 from adapter_core import MemoryAdapterError, MemoryAdapterUnavailable
 
+from .threads import Pool, Work
+
 T = TypeVar("T")
-Work = Callable[[sqlite3.Connection], T]
 
 MEMORY = ":memory:"
 BUSY_TIMEOUT = 5.0
@@ -102,15 +101,15 @@ class FileTransport:
         self._timeout = busy_timeout
         self._path = Path()
         self._identity = (0, 0)
-        self._writer: _Pool | None = None
-        self._readers: _Pool | None = None
+        self._writer: Pool | None = None
+        self._readers: Pool | None = None
 
     async def open(self, setup: Work[None]) -> None:
         """Connect and run the set-up. After a failure or a cancellation nothing is left open."""
         if self._given == MEMORY:
-            writer = readers = _Pool(1, self._connect_memory)
+            writer = readers = Pool(1, self._connect_memory)
         else:
-            writer, readers = _Pool(1, self._connect_writer), _Pool(READERS, self._connect_reader)
+            writer, readers = Pool(1, self._connect_writer), Pool(READERS, self._connect_reader)
         try:
             await writer.run(setup)
         except asyncio.CancelledError:
@@ -211,77 +210,6 @@ class FileTransport:
             raise MemoryAdapterUnavailable(f"the database does not take synchronous = {level}")
 
 
-class _Pool:
-    """Threads that run one piece of work each, and the connections that they hand around."""
-
-    def __init__(self, size: int, connect: Callable[[], sqlite3.Connection]) -> None:
-        self._executor = ThreadPoolExecutor(size, thread_name_prefix="adapter-sqlite")
-        self._connect = connect
-        self._idle: list[sqlite3.Connection] = []
-
-    async def run(self, work: Work[T], *, interrupt: bool = False) -> T:
-        call = _Call()
-        future = self._executor.submit(self._perform, call, work)
-        try:
-            return await asyncio.wrap_future(future)
-        except asyncio.CancelledError:
-            if not future.cancel() and interrupt:
-                call.interrupt()
-            raise
-
-    def retire(self) -> "asyncio.Future[None]":
-        """Close everything as soon as the last work has ended, whether this is awaited or not."""
-        return asyncio.get_running_loop().run_in_executor(None, self._close)
-
-    def _perform(self, call: "_Call", work: Work[T]) -> T:
-        try:
-            connection = self._idle.pop()
-        except IndexError:
-            connection = self._connect()
-        try:
-            with call.running_on(connection):
-                return work(connection)
-        finally:
-            if connection.in_transaction:  # the rollback failed
-                connection.close()
-            else:
-                self._idle.append(connection)
-
-    def _close(self) -> None:
-        self._executor.shutdown(wait=True)
-        failed: list[sqlite3.Error] = []
-        while self._idle:
-            try:
-                self._idle.pop().close()
-            except sqlite3.Error as error:
-                failed.append(error)
-        if failed:
-            raise failed[0]
-
-
-class _Call:
-    """One piece of work, which can be interrupted while it runs and never after it."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._connection: sqlite3.Connection | None = None
-
-    @contextmanager
-    def running_on(self, connection: sqlite3.Connection) -> Generator[None]:
-        with self._lock:
-            self._connection = connection
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._connection = None
-
-    def interrupt(self) -> None:
-        with self._lock:
-            if self._connection is not None:
-                self._connection.interrupt()
-
-
 @contextmanager
 def _closed_on_error(connection: sqlite3.Connection) -> Generator[None]:
     try:
@@ -291,7 +219,7 @@ def _closed_on_error(connection: sqlite3.Connection) -> Generator[None]:
         raise
 
 
-def _opened(pool: _Pool | None) -> _Pool:
+def _opened(pool: Pool | None) -> Pool:
     if pool is None:
         raise MemoryAdapterUnavailable("the transport is not open")
     return pool

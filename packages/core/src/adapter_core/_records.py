@@ -3,7 +3,7 @@
 import math
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, NamedTuple, TypeVar, cast
 from uuid import UUID
 
 from ._errors import MemoryAdapterError, UnsupportedMemoryQuery
@@ -42,8 +42,7 @@ class Record(Generic[DocumentT]):
         return f"Record(id={self.id!r})"
 
 
-@dataclass(frozen=True, slots=True)
-class Hit(Generic[DocumentT]):
+class Hit(NamedTuple, Generic[DocumentT]):
     """A stored item as a driver found it: what `pack` made, and the relevance of a text search."""
 
     id: UUID
