@@ -1,0 +1,237 @@
+"""The way to Postgres: a narrow protocol, and the real one on connections of our own or a pool."""
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+
+from adapter_core import MemoryAdapterUnavailable
+
+from .settings import PostgresSettings
+
+if TYPE_CHECKING:
+    from .client import Connection, Pool
+
+T = TypeVar("T")
+Row = Sequence[Any]
+
+CLOSE_TIMEOUT = 5.0
+"""Seconds that the server has to end a connection, and what still runs on it, in good order."""
+
+
+class Statement(NamedTuple):
+    """One of the adapter's statements.
+
+    Attributes:
+        name: For those who record or interpret it.
+        sql: What the server runs.
+        shape: Which of its optional parameters it has.
+    """
+
+    name: str
+    sql: str
+    shape: "Shape" = (False, 0, 0)
+
+
+Shape = tuple[bool, int, int]
+"""Of a search: whether it has required tokens, how many groups of tokens, and how many terms."""
+
+
+class Session(Protocol):
+    """Something that runs statements.
+
+    An error of the server is raised with its five-letter code as `sqlstate`.
+    """
+
+    async def run(self, statement: Statement, *arguments: Any) -> Sequence[Row]:
+        """Run one statement, as a transaction of its own unless it is part of one."""
+        ...
+
+    async def transact(self, operation: str, work: "Work[T]") -> T:
+        """Run several statements in one transaction, read committed; it is undone if one fails."""
+        ...
+
+
+Work = Callable[[Session], Awaitable[T]]
+
+
+class Transport(Session, Protocol):
+    """What the driver needs of Postgres."""
+
+    async def open(self, setup: Work[None]) -> None:
+        """Connect and run the set-up. After a failure or a cancellation nothing is left open."""
+        ...
+
+    async def close(self) -> None:
+        """Close every connection."""
+        ...
+
+
+class _Bound:
+    """A session on one connection."""
+
+    def __init__(self, connection: "Connection") -> None:
+        self._connection = connection
+
+    async def run(self, statement: Statement, *arguments: Any) -> Sequence[Row]:
+        return await self._connection.run(statement.sql, *arguments)
+
+    async def transact(self, operation: str, work: Work[T]) -> T:  # noqa: ARG002 - for recorders
+        await self._connection.run("BEGIN ISOLATION LEVEL READ COMMITTED")
+        try:
+            result = await work(self)
+        except Exception:
+            await self._connection.roll_back()
+            raise
+        await self._connection.run("COMMIT")
+        return result
+
+
+class _Leasing(ABC):
+    """What both transports share: each call borrows a connection for its duration."""
+
+    @abstractmethod
+    async def take(self) -> "Connection":
+        """Borrow a connection that is at rest."""
+
+    @abstractmethod
+    async def give_back(self, connection: "Connection") -> None:
+        """Let a connection go, in whatever state it is."""
+
+    async def run(self, statement: Statement, *arguments: Any) -> Sequence[Row]:
+        connection = await self.take()
+        try:
+            return await connection.run(statement.sql, *arguments)
+        finally:
+            await self.give_back(connection)
+
+    async def transact(self, operation: str, work: Work[T]) -> T:
+        connection = await self.take()
+        try:
+            return await _Bound(connection).transact(operation, work)
+        finally:
+            await self.give_back(connection)
+
+
+class ServerTransport(_Leasing):
+    """Connections of our own to a server, opened when they are needed and kept until the end.
+
+    A connection whose call was cancelled or timed out is closed, on the side, which also ends what
+    still runs on it; the next call opens another one. No state of a session is ever reset, so a
+    connection costs a call no round trip.
+
+    Args:
+        url: A libpq URI; it goes to the client as it is.
+        settings: Sizes and timeouts.
+    """
+
+    def __init__(self, url: str, settings: PostgresSettings) -> None:
+        self._url = url
+        self._settings = settings
+        self._slots = asyncio.Semaphore(settings.pool_size)
+        self._idle: list[Connection] = []
+        self._ending: set[asyncio.Task[None]] = set()
+
+    async def open(self, setup: Work[None]) -> None:
+        """Connect and run the set-up. After a failure or a cancellation nothing is left open."""
+        try:
+            await setup(self)
+        except BaseException:
+            for connection in self._idle:
+                connection.terminate()
+            self._idle.clear()
+            raise
+
+    async def close(self) -> None:
+        """Close every connection, those too that are being given up."""
+        idle, self._idle = self._idle, []
+        closing = [connection.close(CLOSE_TIMEOUT) for connection in idle]
+        outcomes = await asyncio.gather(*closing, *self._ending, return_exceptions=True)
+        for outcome in outcomes:
+            if isinstance(outcome, Exception):
+                raise outcome
+
+    async def take(self) -> "Connection":
+        if self._slots.locked():
+            await self._wait_for_slot()
+        else:
+            await self._slots.acquire()
+        try:
+            return self._usable() or await self._connect()
+        except BaseException:
+            self._slots.release()
+            raise
+
+    async def give_back(self, connection: "Connection") -> None:
+        """Keep a connection, unless it may be in the middle of something."""
+        if connection.is_at_rest():
+            self._idle.append(connection)
+            self._slots.release()
+        else:
+            self._give_up(connection)
+
+    async def _wait_for_slot(self) -> None:
+        try:
+            async with asyncio.timeout(self._settings.acquire_timeout):
+                await self._slots.acquire()
+        except TimeoutError as error:
+            raise MemoryAdapterUnavailable("every connection stayed busy; nothing was sent") from error
+
+    def _usable(self) -> "Connection | None":
+        while self._idle:
+            connection = self._idle.pop()
+            if connection.is_at_rest():
+                return connection
+            connection.terminate()
+        return None
+
+    async def _connect(self) -> "Connection":
+        from . import client  # noqa: PLC0415 - the client library is loaded when it is first used
+
+        return await client.connect(self._url, self._settings)
+
+    def _give_up(self, connection: "Connection") -> None:
+        """Close a connection on the side; its slot is free when the server has let go of it."""
+
+        async def end() -> None:
+            try:
+                await connection.close(CLOSE_TIMEOUT)
+            finally:
+                self._slots.release()
+
+        ending = asyncio.get_running_loop().create_task(end())
+        self._ending.add(ending)
+        ending.add_done_callback(self._forget)
+
+    def _forget(self, ending: asyncio.Task[None]) -> None:
+        self._ending.discard(ending)
+        if not ending.cancelled():
+            ending.exception()  # seen: the connection is gone either way
+
+
+class PoolTransport(_Leasing):
+    """An asyncpg pool of the caller's, which stays open.
+
+    Args:
+        pool: As the caller made it.
+        settings: Timeouts.
+    """
+
+    def __init__(self, pool: "Pool", settings: PostgresSettings) -> None:
+        self._pool = pool
+        self._settings = settings
+
+    async def open(self, setup: Work[None]) -> None:
+        """Run the set-up."""
+        await setup(self)
+
+    async def close(self) -> None:
+        """Leave the pool to its owner."""
+
+    async def take(self) -> "Connection":
+        from . import client  # noqa: PLC0415 - the client library is loaded when it is first used
+
+        return await client.borrow(self._pool, self._settings)
+
+    async def give_back(self, connection: "Connection") -> None:
+        await connection.give_back(self._pool, CLOSE_TIMEOUT)
