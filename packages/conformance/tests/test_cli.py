@@ -293,3 +293,18 @@ def test_an_option_that_the_adapter_does_not_know_is_a_harness_error():
 
 def test_an_option_without_a_value_is_wrong_usage():
     assert fidelity("run", "template", "-o", "coalesce").exit_code == 2
+
+
+def test_ddl_prints_what_an_administrator_runs():
+    found = fidelity("ddl", "postgres", "-o", "schema=memory", "-o", "table=items")
+    assert found.exit_code == 0
+    assert 'CREATE TABLE "memory"."items"' in found.stdout
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["template"], ["nobody"], ["postgres", "-o", "schema=a b"], ["postgres", "-o", "colour=red"]],
+)
+def test_ddl_that_cannot_be_written_is_wrong_usage(arguments):
+    found = fidelity("ddl", *arguments)
+    assert (found.exit_code, found.stdout) == (2, "")

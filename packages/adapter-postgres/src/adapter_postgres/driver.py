@@ -191,6 +191,16 @@ class PostgresDriver(DeletingDriver[str], ScanningDriver[str], RevisingDriver[st
         removed: int = row[2]
         return removed
 
+    async def drop_namespace(self) -> None:
+        """Delete every item, and the namespace too unless it has rows that are not ours."""
+
+        async def forget(session: Session) -> None:
+            await session.run(self._statements.lock)
+            await session.run(self._statements.forget, self._name)
+
+        await self.clear()
+        await self._transport.transact("forget", forget)
+
     # Scan
 
     async def page(self, criteria: Criteria, after: UUID | None, size: int) -> Sequence[Hit[str]]:

@@ -18,6 +18,7 @@ KINDS: Mapping[str, CallKind] = {
     "replace": "write",
     "reindex": "write",
     "adopt": "write",
+    "forget": "write",
     "get": "identity",
     "get_revision": "identity",
     "find": "search",

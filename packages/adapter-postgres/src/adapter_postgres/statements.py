@@ -133,6 +133,10 @@ UPDATE {namespaces} SET indexed_as = $2 WHERE name = $1 AND NOT EXISTS (
     SELECT FROM {items} i WHERE i.ns = $1 AND i.marker = '{marker}' AND i.indexed_as <> $2
 ) RETURNING true
 """
+_FORGET = """
+DELETE FROM {namespaces} WHERE name = $1 AND NOT EXISTS (SELECT FROM {items} i WHERE i.ns = $1)
+RETURNING true
+"""
 
 _CONDITIONS = "i.ns = $1 AND i.marker = '{{marker}}' AND i.created_at BETWEEN $3 AND $4{tokens}"
 # $5 is always true. A plan for every value would count the whole table for it, so that Postgres
@@ -190,6 +194,7 @@ class Statements:
         self.reindex = self._made("reindex", _REINDEX)
         self.lock = self._made("lock_items", _LOCK)
         self.adopt = self._made("adopt", _ADOPT)
+        self.forget = self._made("forget", _FORGET)
         self.find = cache(self._find)
         self.page = cache(self._page)
 

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable, Iterable
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, Self, Unpack, overload
 
 from adapter_core import (
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
 _SCHEMES = ("postgresql", "postgres")
 _DEFAULTS = PostgresSettings()
+_SETTINGS = frozenset(field.name for field in fields(PostgresSettings))
 
 
 class PostgresOptions(StoreOptions, total=False):
@@ -122,11 +124,14 @@ class PostgresMemoryStore(
 
         Args:
             url: A libpq URI.
-            options: Options of the constructor.
+            options: Options of the constructor. What `PostgresSettings` has may stand beside them.
 
         Raises:
             MemoryAdapterError: The URL says something else. The message does not show it.
         """
+        settings = {name: options.pop(name) for name in _SETTINGS & options.keys()}
+        if settings:
+            options["settings"] = replace(options.get("settings", _DEFAULTS), **settings)
         return cls(url, **options)
 
     @classmethod
@@ -152,6 +157,20 @@ class PostgresMemoryStore(
             f"the schema {self._settings.schema}",
             f"in it {tables}, and the sequence {table}_revision",
         )
+
+    async def drop_namespace(self) -> None:
+        """Delete every item, and the namespace itself.
+
+        For a namespace that is not used any more. Every store of it, this one too, is unavailable
+        afterwards; a new one makes the namespace anew. A namespace with rows that are not this
+        adapter's is only emptied.
+
+        Raises:
+            MemoryAdapterUnavailable: The server was not reached, or the namespace is gone already.
+            MemoryAdapterError: Postgres refused.
+        """
+        driver: PostgresDriver = self._driver  # type: ignore[assignment]  # pyright: ignore[reportAssignmentType]
+        await self._call("drop_namespace", driver.drop_namespace, write=True)
 
 
 def ddl(*, schema: str = _DEFAULTS.schema, table: str = _DEFAULTS.table) -> str:

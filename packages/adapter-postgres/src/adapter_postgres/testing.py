@@ -237,6 +237,11 @@ class FakePostgres:
                 done += 1
         return [(True, True, done)]
 
+    def _do_forget(self, name: str) -> Sequence[Row]:
+        if any(held == name for held, _ in self.rows):
+            return []
+        return [] if self.namespaces.pop(name, None) is None else [(True,)]
+
     def _do_adopt(self, name: str, signed: str) -> Sequence[Row]:
         if any(row.indexed_as != signed for _, row in self._all(self.rows, name)):
             return []

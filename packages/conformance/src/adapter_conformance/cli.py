@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 
 import typer
 
-from .commands import check, compare, preview_file, run
+from .commands import check, compare, ddl, preview_file, run
 
 # Plain help and one-line errors: the same in a terminal, a log and a pipe.
 app = typer.Typer(
@@ -23,6 +23,7 @@ app.command()(compare)
 app.command()(run)
 app.command("preview")(preview_file)
 app.command()(check)
+app.command()(ddl)
 
 
 @app.callback()
