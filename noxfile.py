@@ -50,6 +50,12 @@ class Member:
         """Its import name."""
         return next(self.folder.glob("src/*/__init__.py")).parent.name
 
+    @property
+    def clients(self) -> set[str]:
+        """Names of what it needs from outside the workspace."""
+        names = {re.match(r"[\w.-]+", line).group().lower() for line in self.dependencies}
+        return {name for name in names if not name.startswith("adapter-")}
+
     def editable(self, *optional: str) -> list[str]:
         """Arguments that install it from the tree, with its plain extras and the optional ones named."""
         extras = [extra for extra in self.extras if extra in optional or extra not in (EMBEDDED, LIVE)]
@@ -123,6 +129,8 @@ def conformance(session: nox.Session) -> None:
     install(session, "tests")
     install_engines(session)
     session.run("python", "-m", "adapter_conformance", "run", *session.posargs)
+    session.log("once more, with every call sent alone")
+    session.run("python", "-m", "adapter_conformance", "run", "-o", "coalesce=false", *session.posargs)
 
 
 @nox.session(name="conformance-live")
@@ -182,6 +190,44 @@ def lionagi(session: nox.Session) -> None:
     """Write the generated parts of docs/lionagi.md anew."""
     install(session, "hosted-tests")
     session.run("python", "docs/deviations.py")
+
+
+@nox.session
+def wheels(session: nox.Session) -> None:
+    """Build the wheels; each must install with core alone, and bring no other backend's client."""
+    session.install(*CONSTRAINED, *group("build"), "pip")
+    folder = Path(session.create_tmp(), "dist")
+    for member in MEMBERS:
+        session.run(
+            *("python", "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"),
+            *("--wheel-dir", str(folder), str(member.folder)),
+        )
+    built = {member.name: newest(folder, member) for member in MEMBERS}
+    every = {requirement for member in MEMBERS for requirement in member.clients}
+    for member in MEMBERS:
+        python = Path(session.create_tmp(), member.name, "bin", "python")
+        session.run("python", "-m", "venv", "--clear", str(python.parent.parent))
+        needed = {built["adapter-core"], built[member.name]}
+        session.run(
+            *(str(python), "-m", "pip", "install", "--quiet", *CONSTRAINED, *map(str, sorted(needed))),
+            external=True,
+        )
+        foreign = sorted(every - member.clients - {"pydantic"})
+        session.run(str(python), "-c", ALONE, member.package, *foreign, external=True)
+
+
+# Imports a package, and ends with an error if one of the named others could be imported too.
+ALONE = """
+import importlib, importlib.util, sys
+importlib.import_module(sys.argv[1])
+found = [name for name in sys.argv[2:] if importlib.util.find_spec(name.replace("-", "_"))]
+sys.exit(f"{sys.argv[1]} brings {found}" if found else 0)
+"""
+
+
+def newest(folder: Path, member: Member) -> Path:
+    """Find the wheel that was built of a member."""
+    return max(folder.glob("{}-*.whl".format(member.name.replace("-", "_"))), key=os.path.getmtime)
 
 
 @nox.session
