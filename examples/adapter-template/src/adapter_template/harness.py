@@ -1,11 +1,11 @@
 """What the conformance kit drives: stores over the fake service, and what can happen to them."""
 
 import platform
-from typing import Any, Literal, NamedTuple
+from typing import Any
 from uuid import UUID
 
 from adapter_core import namespace_token
-from adapter_core.testing import FaultHooks
+from adapter_core.testing import Engine, Environment, FaultHooks
 
 from .gaps import Gap
 from .service import Row, TemplateService
@@ -14,19 +14,11 @@ from .store import TemplateMemoryStore
 TABLE = namespace_token("default")
 
 
-class Engine(NamedTuple):
-    """What stands behind the adapter."""
-
-    name: str
-    version: str
-    note: str
-
-
 class TemplateHarness(FaultHooks):
     """Stores over one fake service; `FaultHooks` has the hooks that only turn a switch of it."""
 
     adapter = "template"
-    environment: Literal["fake", "embedded", "live"] = "fake"
+    environment: Environment = "fake"
     gap: Gap | None = None
     not_staged = {  # noqa: RUF012 - never changed
         "age_index": "the service does not remember how it was indexed",

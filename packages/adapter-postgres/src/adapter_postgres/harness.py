@@ -4,11 +4,11 @@ They have the kit's hooks by shape and do not import it.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 from uuid import UUID, uuid4
 
-from adapter_core.testing import FaultHooks, TransportCall
+from adapter_core.testing import Engine, Environment, FaultHooks, ImmediateHarness, TransportCall
 
 from . import embedded, staging, testing
 from .proxy import Proxy
@@ -16,45 +16,13 @@ from .settings import PostgresSettings
 from .store import PostgresMemoryStore
 from .transport import ServerTransport
 
-Environment = Literal["fake", "embedded", "live"]
-
 _NAMESPACE = "default"
 
 
-class Engine(NamedTuple):
-    """What stands behind the adapter."""
-
-    name: str
-    version: str
-    note: str = ""
-
-
-class _Harness:
-    """What all have: the stores that they made."""
-
-    adapter = "postgres"
-
-    def __init__(self) -> None:
-        self._stores: list[PostgresMemoryStore[Any]] = []
-
-    async def make_store(self) -> PostgresMemoryStore[Any]:
-        return await self.make_store_with()
-
-    async def make_store_with(self, **options: Any) -> PostgresMemoryStore[Any]:
-        raise NotImplementedError
-
-    async def make_search_index_visible(self) -> None:
-        pass  # the index is part of the transaction of the write
-
-    async def _close_stores(self) -> None:
-        for store in self._stores:
-            await store.close()
-        self._stores.clear()
-
-
-class PostgresFakeHarness(FaultHooks, _Harness):
+class PostgresFakeHarness(FaultHooks, ImmediateHarness):
     """The adapter over `FakePostgres`."""
 
+    adapter = "postgres"
     environment: Environment = "fake"
     not_staged: Mapping[str, str] = {}
 
@@ -66,13 +34,9 @@ class PostgresFakeHarness(FaultHooks, _Harness):
     async def engine(self) -> Engine:
         return Engine("FakePostgres", "1", "statements are interpreted; faults are injected")
 
-    async def make_store_with(self, **options: Any) -> PostgresMemoryStore[Any]:
+    async def new_store(self, **options: Any) -> PostgresMemoryStore[Any]:
         transport = self._fake.transport()
-        store: PostgresMemoryStore[Any] = PostgresMemoryStore(
-            "postgresql://fake", transport=transport, **options
-        )
-        self._stores.append(store)
-        return store
+        return PostgresMemoryStore("postgresql://fake", transport=transport, **options)
 
     async def plant_foreign_record(self, item_id: UUID) -> None:
         self._fake.plant_foreign(_NAMESPACE, item_id)
@@ -91,16 +55,17 @@ class PostgresFakeHarness(FaultHooks, _Harness):
         self._fake.reset()
 
     async def close(self) -> None:
-        await self._close_stores()
+        await self.close_stores()
 
 
-class ServerHarness(_Harness):
+class ServerHarness(ImmediateHarness):
     """The adapter over a real server, in a schema of its own. Every fault is a real one.
 
     The stores reach the server through a proxy, which an outage closes; what else happens is staged
     over another connection. A subclass gives the address.
     """
 
+    adapter = "postgres"
     environment: Environment = "live"
     not_staged: Mapping[str, str] = {
         "hold_search_index": "the index is updated in the transaction of the write"
@@ -121,15 +86,11 @@ class ServerHarness(_Harness):
         admin = await self._connected()
         return Engine("PostgreSQL", await admin.version())
 
-    async def make_store_with(self, **options: Any) -> PostgresMemoryStore[Any]:
+    async def new_store(self, **options: Any) -> PostgresMemoryStore[Any]:
         await self._connected()
         settings: PostgresSettings = options.pop("settings", self._settings)
         transport = testing.RecordingTransport(ServerTransport(await self._way(), settings), self._calls)
-        store: PostgresMemoryStore[Any] = PostgresMemoryStore(
-            "postgresql://proxy", transport=transport, settings=settings, **options
-        )
-        self._stores.append(store)
-        return store
+        return PostgresMemoryStore("postgresql://proxy", transport=transport, settings=settings, **options)
 
     def transport_calls(self) -> Sequence[TransportCall]:
         return self._calls
@@ -171,7 +132,7 @@ class ServerHarness(_Harness):
 
     async def close(self) -> None:
         await self.make_transport_available()
-        await self._close_stores()
+        await self.close_stores()
         admin, self._admin = self._admin, None
         if admin is not None:
             await admin.drop()

@@ -3,10 +3,10 @@
 The kit finds the server, and makes the harness with its URL.
 """
 
-from adapter_core.testing import Container
+from adapter_core.testing import Container, Environment
 
 from . import harness
-from .harness import Environment, ServerHarness
+from .harness import ServerHarness
 
 
 class PostgresLiveHarness(ServerHarness):

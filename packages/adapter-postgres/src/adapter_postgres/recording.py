@@ -1,29 +1,13 @@
 """A transport that logs what is sent through it, for tests."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, TypeVar
 
-from adapter_core.testing import CallKind, TransportCall
+from adapter_core.testing import OPERATION_KINDS, TransportCall
 
 from .transport import Row, Session, Statement, Transport, Work
 
 T = TypeVar("T")
-
-KINDS: Mapping[str, CallKind] = {
-    "open": "setup",
-    "remembered": "setup",
-    "put": "write",
-    "delete": "write",
-    "clear": "write",
-    "replace": "write",
-    "reindex": "write",
-    "adopt": "write",
-    "forget": "write",
-    "get": "identity",
-    "get_revision": "identity",
-    "find": "search",
-}
-"""The kind of each operation; the rest is `other`."""
 
 
 class RecordingTransport:
@@ -62,7 +46,7 @@ class RecordingTransport:
 
     def _log(self, operation: str, arguments: Sequence[Any]) -> None:
         payload = "\n".join(map(str, arguments))
-        self._calls.append(TransportCall(operation, KINDS.get(operation, "other"), payload))
+        self._calls.append(TransportCall(operation, OPERATION_KINDS.get(operation, "other"), payload))
 
 
 class _Told:

@@ -13,15 +13,15 @@ from typing import Any, TypeVar
 from uuid import UUID
 
 from adapter_core import TERMS_VERSION, namespace_token
-from adapter_core.testing import Faults
+from adapter_core.testing import OPERATION_KINDS, Faults
 
 from . import schema
-from .recording import KINDS, RecordingTransport
+from .recording import RecordingTransport
 from .transport import Row, Statement, Transport, Work
 
 T = TypeVar("T")
 
-__all__ = ["AGED", "KINDS", "FakePostgres", "FakeRow", "FakeServerError", "RecordingTransport"]
+__all__ = ["AGED", "FakePostgres", "FakeRow", "FakeServerError", "RecordingTransport"]
 
 AGED = schema.signature_text({**schema.SIGNATURE, "terms": str(TERMS_VERSION + 1)})
 """How a namespace is indexed whose term rules are of another version."""
@@ -107,7 +107,7 @@ class FakePostgres:
 
     def perform(self, statement: Statement, arguments: Sequence[Any]) -> Sequence[Row]:
         """Do what one statement says, as the faults allow; for the transports of this fake."""
-        kind = KINDS.get(statement.name, "other")
+        kind = OPERATION_KINDS.get(statement.name, "other")
         self._hold_or_release()
         if self.faults.down:
             raise ConnectionRefusedError("the fake is down")

@@ -9,16 +9,14 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from shutil import rmtree
 from tempfile import TemporaryDirectory
-from typing import Any, Literal, NamedTuple
+from typing import Any
 from uuid import UUID
 
-from adapter_core.testing import FaultHooks, TransportCall
+from adapter_core.testing import Engine, Environment, FaultHooks, ImmediateHarness, TransportCall
 
 from . import schema, testing
 from .store import SqliteMemoryStore
 from .transport import FileTransport
-
-Environment = Literal["fake", "embedded", "live"]
 
 _NAMESPACE = "default"
 _GUARD = """
@@ -27,40 +25,10 @@ BEGIN SELECT RAISE({effect}); END
 """
 
 
-class Engine(NamedTuple):
-    """What stands behind the adapter."""
-
-    name: str
-    version: str
-    note: str = ""
-
-
-class _Harness:
-    """What both have: the stores that they made, and the log."""
-
-    adapter = "sqlite"
-
-    def __init__(self) -> None:
-        self._stores: list[SqliteMemoryStore[Any]] = []
-
-    async def make_store(self) -> SqliteMemoryStore[Any]:
-        return await self.make_store_with()
-
-    async def make_store_with(self, **options: Any) -> SqliteMemoryStore[Any]:
-        raise NotImplementedError
-
-    async def make_search_index_visible(self) -> None:
-        pass  # the index is part of the transaction of the write
-
-    async def _close_stores(self) -> None:
-        for store in self._stores:
-            await store.close()
-        self._stores.clear()
-
-
-class SqliteFakeHarness(FaultHooks, _Harness):
+class SqliteFakeHarness(FaultHooks, ImmediateHarness):
     """The adapter over `FakeSqlite`."""
 
+    adapter = "sqlite"
     environment: Environment = "fake"
     not_staged: Mapping[str, str] = {}
 
@@ -72,11 +40,9 @@ class SqliteFakeHarness(FaultHooks, _Harness):
     async def engine(self) -> Engine:
         return Engine("SQLite", _version(), "in memory, in the event loop; faults are injected")
 
-    async def make_store_with(self, **options: Any) -> SqliteMemoryStore[Any]:
+    async def new_store(self, **options: Any) -> SqliteMemoryStore[Any]:
         transport = self._fake.transport()
-        store: SqliteMemoryStore[Any] = SqliteMemoryStore("fake", transport=transport, **options)
-        self._stores.append(store)
-        return store
+        return SqliteMemoryStore("fake", transport=transport, **options)
 
     async def plant_foreign_record(self, item_id: UUID) -> None:
         testing.plant_foreign(self._fake.connection, _NAMESPACE, item_id)
@@ -98,13 +64,14 @@ class SqliteFakeHarness(FaultHooks, _Harness):
         testing.empty(self._fake.connection)
 
     async def close(self) -> None:
-        await self._close_stores()
+        await self.close_stores()
         self._fake.close()
 
 
-class SqliteEmbeddedHarness(_Harness):
+class SqliteEmbeddedHarness(ImmediateHarness):
     """The adapter over a file in a folder of its own. Every fault is a real one."""
 
+    adapter = "sqlite"
     environment: Environment = "embedded"
     not_staged: Mapping[str, str] = {
         "hold_search_index": "the index is updated in the transaction of the write"
@@ -122,11 +89,9 @@ class SqliteEmbeddedHarness(_Harness):
     async def engine(self) -> Engine:
         return Engine("SQLite", _version())
 
-    async def make_store_with(self, **options: Any) -> SqliteMemoryStore[Any]:
+    async def new_store(self, **options: Any) -> SqliteMemoryStore[Any]:
         transport = testing.RecordingTransport(FileTransport(str(self._path)), self._calls)
-        store: SqliteMemoryStore[Any] = SqliteMemoryStore(self._path, transport=transport, **options)
-        self._stores.append(store)
-        return store
+        return SqliteMemoryStore(self._path, transport=transport, **options)
 
     def transport_calls(self) -> Sequence[TransportCall]:
         return self._calls
@@ -177,7 +142,7 @@ class SqliteEmbeddedHarness(_Harness):
 
     async def close(self) -> None:
         self._give_folder_back()
-        await self._close_stores()
+        await self.close_stores()
         self._root.cleanup()
 
     def _give_folder_back(self) -> None:

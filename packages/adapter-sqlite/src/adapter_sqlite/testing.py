@@ -13,28 +13,13 @@ from typing import Self, TypeVar
 from uuid import UUID
 
 from adapter_core import TERMS_VERSION, namespace_token
-from adapter_core.testing import CallKind, Faults, TransportCall
+from adapter_core.testing import OPERATION_KINDS, Faults, TransportCall
 
 from . import schema
 from .threads import Work
 from .transport import Transport, transaction
 
 T = TypeVar("T")
-
-KINDS: dict[str, CallKind] = {
-    "open": "setup",
-    "remembered": "setup",
-    "put": "write",
-    "delete": "write",
-    "clear": "write",
-    "replace": "write",
-    "reindex": "write",
-    "adopt": "write",
-    "get": "identity",
-    "get_revision": "identity",
-    "find": "search",
-}
-"""The kind of each operation of the driver; the rest is `other`."""
 
 _IGNORE = """
 CREATE TEMP TRIGGER memory_ignore_{verb} BEFORE {verb} ON main.memory_items
@@ -87,7 +72,7 @@ def _logged(calls: list[TransportCall], operation: str) -> Generator[_Trace]:
     try:
         yield trace
     finally:
-        kind = KINDS.get(operation, "other")
+        kind = OPERATION_KINDS.get(operation, "other")
         calls.append(TransportCall(operation, kind, "\n".join(trace.statements)))
 
 
@@ -157,7 +142,7 @@ class FakeSqlite:
     def perform(self, operation: str, work: Work[T]) -> T:
         """Run work as the faults allow; for the transports of this fake."""
         self._hold_or_release()
-        kind = KINDS.get(operation, "other")
+        kind = OPERATION_KINDS.get(operation, "other")
         if self.faults.down:
             raise unavailable()
         if kind == "write" and self.faults.refuse_writes:

@@ -6,54 +6,27 @@ stages something; it never returns a verdict.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 from uuid import UUID
 
 from adapter_core import ExternalMemoryStore
-from adapter_core.testing import TransportCall
+from adapter_core.testing import Engine, Environment, TransportCall
 
-Environment = Literal["fake", "embedded", "live"]
 ENVIRONMENTS: tuple[Environment, ...] = ("fake", "embedded", "live")
+
+__all__ = [
+    "ENVIRONMENTS",
+    "HARNESSES",
+    "Engine",
+    "Environment",
+    "MemoryAdapterHarness",
+    "StagingHarness",
+    "harness_entries",
+]
 
 HARNESSES = "adapter_conformance.harnesses"
 """Entry point group: the name is the adapter's, the value a sequence of harness classes."""
-
-
-@dataclass(frozen=True)
-class Engine:
-    """What stands behind the adapter in this environment.
-
-    Attributes:
-        name: Such as `SQLite`.
-        version: The real version, as the engine itself gives it.
-        note: Anything a reader must know, such as `faults are injected`.
-    """
-
-    name: str
-    version: str
-    note: str = ""
-
-
-@runtime_checkable
-class EngineLike(Protocol):
-    """The attributes of `Engine`, so that an adapter need not import this package."""
-
-    @property
-    def name(self) -> str:
-        """Such as `SQLite`."""
-        ...
-
-    @property
-    def version(self) -> str:
-        """The engine's real version."""
-        ...
-
-    @property
-    def note(self) -> str:
-        """Anything that a reader must know."""
-        ...
 
 
 @runtime_checkable
@@ -97,7 +70,7 @@ class StagingHarness(MemoryAdapterHarness, Protocol):
     environment: Environment
     not_staged: Mapping[str, str]
 
-    async def engine(self) -> EngineLike:
+    async def engine(self) -> Engine:
         """Say what stands behind the adapter, asking the engine for its version."""
         ...
 

@@ -6,9 +6,45 @@ switches that make it misbehave as a real service may.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal, NamedTuple
+
+from ._store import AdapterStore
+
+Environment = Literal["fake", "embedded", "live"]
+"""Where a harness runs: on a double, on a real engine of our own, or on a service."""
 
 CallKind = Literal["setup", "write", "identity", "search", "other"]
+
+
+OPERATION_KINDS: Mapping[str, CallKind] = {
+    "open": "setup",
+    "remembered": "setup",
+    "put": "write",
+    "delete": "write",
+    "clear": "write",
+    "replace": "write",
+    "reindex": "write",
+    "adopt": "write",
+    "forget": "write",
+    "get": "identity",
+    "get_revision": "identity",
+    "find": "search",
+}
+"""The kind of each operation of a driver; the rest is `other`."""
+
+
+class Engine(NamedTuple):
+    """What stands behind an adapter in a harness's environment.
+
+    Attributes:
+        name: Such as `SQLite`.
+        version: The real version, as the engine itself gives it.
+        note: Anything that a reader must know, such as `faults are injected`.
+    """
+
+    name: str
+    version: str
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +87,35 @@ class Faults:
         self.down = self.refuse_writes = self.refuse_queries = False
         self.drop_identity = self.hold_index = False
         self.calls.clear()
+
+
+class ImmediateHarness:
+    """What the harnesses of an immediate adapter share: the stores that they made."""
+
+    def __init__(self) -> None:
+        self._stores: list[AdapterStore[Any]] = []
+
+    async def make_store(self) -> AdapterStore[Any]:
+        """Make a store with no option."""
+        return await self.make_store_with()
+
+    async def make_store_with(self, **options: Any) -> AdapterStore[Any]:
+        """Make a store with constructor options."""
+        self._stores.append(await self.new_store(**options))
+        return self._stores[-1]
+
+    async def make_search_index_visible(self) -> None:
+        """Do nothing: the index is part of the write."""
+
+    async def close_stores(self) -> None:
+        """Close every store that was made."""
+        for store in self._stores:
+            await store.close()
+        self._stores.clear()
+
+    async def new_store(self, **options: Any) -> AdapterStore[Any]:
+        """Make a store; a harness gives this."""
+        raise NotImplementedError(f"{type(self).__name__} makes no stores: {sorted(options)}")
 
 
 class FaultHooks:
