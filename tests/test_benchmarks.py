@@ -10,7 +10,7 @@ from rich.console import Console
 
 from adapter_core import check_item, index_tokens
 from benchmarks import report
-from benchmarks.backends import sqlite
+from benchmarks.backends import postgres, sqlite
 from benchmarks.bars import BESIDE_RAW, OURS, verdicts
 from benchmarks.measure import TASKS, Effort, Series
 from benchmarks.operations import FEW, READS, SEARCHES, STORE, Entrant
@@ -70,6 +70,26 @@ async def test_ours_and_raw_find_the_same(tmp_path: Path) -> None:
             ]
             assert [hit.model_dump() for hit in ours] == [hit.model_dump() for hit in raw]
             assert ours
+    for one in both:
+        await one.contender.close()
+
+
+@pytest.mark.skipif(postgres.not_run_reason() is not None, reason=str(postgres.not_run_reason()))
+async def test_ours_and_raw_find_the_same_on_postgres(tmp_path: Path) -> None:
+    workload = Workload(400)
+    both = await entrants(tmp_path, workload, [postgres.Ours(OURS, coalesce=True), postgres.Raw()])
+    for one in both:
+        await one.contender.store(workload.memory(workload.size))
+        await one.contender.loaded()
+    await check(both)
+    queries = [(one, query) for one in SEARCHES for query in one.queries(workload, 1, 4)]
+    for operation, query in queries:
+        ours, raw = [await getattr(one.contender, operation.method)(query) for one in both]
+        assert [hit.model_dump() for hit in ours] == [hit.model_dump() for hit in raw]
+        assert ours
+    for known in workload.known_ids(1, 4):
+        ours, raw = [await one.contender.retrieve(known) for one in both]
+        assert ours.model_dump() == raw.model_dump()
     for one in both:
         await one.contender.close()
 

@@ -4,9 +4,7 @@ import sqlite3
 from contextlib import closing
 from uuid import UUID
 
-import pytest
-
-from adapter_core import MemoryAdapterUnavailable, MemoryItem, MemoryQuery
+from adapter_core import MemoryItem, MemoryQuery
 from adapter_sqlite import SqliteMemoryStore
 from adapter_sqlite.testing import plant_foreign
 
@@ -27,21 +25,6 @@ async def test_a_dropped_namespace_is_gone_and_the_others_are_as_they_were(on_fi
     await dropped.drop_namespace()
     assert rows(path) == before
     assert [hit.content for hit in await kept.search(MemoryQuery(tags=["t"]))] == ["stays"]
-
-
-async def test_its_stores_are_unavailable_and_a_new_one_begins_anew(make):
-    store, other = make(), make()
-    item = MemoryItem(content="goes")
-    await store.store(item)
-    assert await other.retrieve(item.id) == item
-    await store.drop_namespace()
-    for call in (store.retrieve(item.id), other.store(item), store.drop_namespace()):
-        with pytest.raises(MemoryAdapterUnavailable, match="gone"):
-            await call
-    new = make()
-    assert await new.search(MemoryQuery()) == []
-    await new.store(item)
-    assert await new.retrieve(item.id) == item
 
 
 async def test_rows_of_others_keep_the_namespace(on_file, path):
