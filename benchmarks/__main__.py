@@ -25,6 +25,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     names = options.names or backends.names()
     measured: dict[str, Any] = {}
     for name in names:
+        if reason := backends.not_run_reason(name):
+            console.print(f"{name}: not run: {reason}")
+            continue
         with TemporaryDirectory(dir=options.folder, ignore_cleanup_errors=True) as folder:
             versions: dict[str, str] = machine.versions() | backends.load(name).versions()
             load, flush = machine.load(), machine.flush_seconds(Path(folder))
@@ -36,10 +39,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
             except ContendersDiffer as error:
                 console.print(f"[bold red]{error}[/]")
                 return 1
-        report.show(console, results)
+        bars = backends.bars(name)
+        report.show(console, results, bars)
         console.print(f"At the end: {machine.load()}")
         about: dict[str, Any] = {"versions": versions, "machine": load, "flush": flush}
-        measured[name] = {**about, "at_the_end": machine.load(), **report.as_json(results)}
+        measured[name] = {**about, "at_the_end": machine.load(), **report.as_json(results, bars)}
     if options.json:
         options.json.write_text(json.dumps(measured, indent=1), "utf-8")
     return 0

@@ -41,6 +41,9 @@ class Contender(ABC):
     async def close(self) -> None:
         """Release what `setup` took."""
 
+    async def loaded(self) -> None:  # noqa: B027 - most have nothing to do
+        """Prepare for reading: the data has been brought in."""
+
     def native_item(self, item: MemoryItem) -> Any:
         """Give the item in the contender's own form."""
         return item

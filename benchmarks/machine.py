@@ -5,6 +5,7 @@ import platform
 import statistics
 import sys
 import time
+from collections.abc import Iterable
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -22,8 +23,13 @@ _FLUSHES = 50
 
 def versions() -> dict[str, str]:
     """Give the versions of Python and of the distributions that are installed."""
-    found = {"Python": platform.python_version()}
-    for name in DISTRIBUTIONS:
+    return {"Python": platform.python_version()} | installed(DISTRIBUTIONS)
+
+
+def installed(names: Iterable[str]) -> dict[str, str]:
+    """Give the versions of those distributions that are installed."""
+    found: dict[str, str] = {}
+    for name in names:
         try:
             found[name] = version(name)
         except PackageNotFoundError:

@@ -57,9 +57,10 @@ async def server_version() -> str:
     """Give the version of the server."""
     connection = await asyncpg.connect(embedded.shared_server().url())
     try:
-        return connection.get_settings().server_version
+        version: str = connection.get_settings().server_version
     finally:
         await connection.close()
+    return version
 
 
 async def _run(sql: str, database: str = "postgres") -> None:

@@ -4,6 +4,7 @@ They are imported by name, so that type checks and tests need none of them.
 """
 
 import importlib
+import warnings
 from collections.abc import Iterable, Sequence
 from contextlib import AsyncExitStack
 from importlib.util import find_spec
@@ -96,9 +97,10 @@ class PyKeyValue(ServerContender):
     async def _open(self, url: str) -> None:
         kind = importlib.import_module("key_value.aio.stores.postgresql").PostgreSQLStore
         self._stack = AsyncExitStack()
-        self._store: Any = await self._stack.enter_async_context(
-            kind(url=url, default_collection=COLLECTION)
-        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # it calls its own interface unstable
+            store = kind(url=url, default_collection=COLLECTION)
+        self._store: Any = await self._stack.enter_async_context(store)
 
     async def _shut(self) -> None:
         await self._stack.aclose()

@@ -7,7 +7,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from .bars import verdicts
+from .bars import SQLITE, Bars, verdicts
 from .contender import Contender
 from .measure import TASKS, Ratio, Series
 from .operations import READS, STORE
@@ -15,16 +15,17 @@ from .run import Kind, Results
 
 ORDER = (STORE, *READS)
 ABSENT = "-"
+LACKS = "none"
 
 
-def show(console: Console, results: Results) -> None:
+def show(console: Console, results: Results, bars: Bars = SQLITE) -> None:
     """Print all tables of one run."""
-    for table in tables(results):
+    for table in tables(results, bars):
         console.print(table)
         console.print()
 
 
-def tables(results: Results) -> Iterable[Table]:
+def tables(results: Results, bars: Bars = SQLITE) -> Iterable[Table]:
     """Make all tables of one run."""
     yield _contenders(results.contenders)
     for size in results.plan.sizes:
@@ -34,7 +35,7 @@ def tables(results: Results) -> Iterable[Table]:
         yield _growth(results)
     yield _many(results)
     yield _codec(results)
-    yield _verdicts(results)
+    yield _verdicts(results, bars)
 
 
 def _contenders(contenders: Iterable[Contender]) -> Table:
@@ -56,6 +57,7 @@ def _rates(results: Results, size: int) -> Table:
 
 def _calls(results: Results, title: str, size: int, tasks: int, kind: Kind, absolute: Any) -> Table:
     names = [contender.name for contender in results.contenders]
+    lacks = {contender.name: contender.lacks for contender in results.contenders}
     table = _table(title, "", *names)
     for operation in ORDER:
         series = results.calls.get((size, operation, tasks))
@@ -65,7 +67,7 @@ def _calls(results: Results, title: str, size: int, tasks: int, kind: Kind, abso
         for name in names:
             ratio = results.ratio(size, operation, tasks, name, kind)
             if ratio is None:
-                row.append(ABSENT)
+                row.append(LACKS if operation.method in lacks[name] else ABSENT)
             elif name == results.raw:
                 row.append(absolute(series[name].median))
             else:
@@ -106,13 +108,13 @@ def _codec(results: Results) -> Table:
     return table
 
 
-def _verdicts(results: Results) -> Table:
+def _verdicts(results: Results, bars: Bars) -> Table:
     columns = [f"{size:,}" for size in results.plan.sizes]
     table = _table(
         "The bars: the median of the rounds, and the least and the most", "ours", "bar", *columns, left=2
     )
     rows: dict[tuple[str, str], dict[int | None, str]] = {}
-    for verdict in verdicts(results):
+    for verdict in verdicts(results, bars):
         cell = f"{_spread(verdict.measured)} {'[green]ok[/]  ' if verdict.holds else '[bold red]miss[/]'}"
         rows.setdefault((verdict.what, verdict.bar), {})[verdict.size] = cell
     for (what, bar), cells in rows.items():
@@ -146,7 +148,7 @@ def _spread(ratio: Ratio) -> str:
     return f"{ratio.median:.2f} [dim]({ratio.least:.2f}-{ratio.most:.2f})[/]"
 
 
-def as_json(results: Results) -> Mapping[str, Any]:
+def as_json(results: Results, bars: Bars = SQLITE) -> Mapping[str, Any]:
     """Give all that was measured: seconds per call of each round, and the verdicts."""
     return {
         "contenders": [
@@ -170,7 +172,7 @@ def as_json(results: Results) -> Mapping[str, Any]:
         "single_stores": _seconds(results.singles),
         "store_many": {"items": results.plan.many, "seconds": _seconds(results.many)},
         "codec": results.codec,
-        "bars": [asdict(verdict) for verdict in verdicts(results)],
+        "bars": [asdict(verdict) for verdict in verdicts(results, bars)],
     }
 
 

@@ -185,6 +185,8 @@ async def _enter(
         memories = list(workload.memories(begin, min(_LOADED_AT_ONCE, size - begin)))
         for contender in contenders:
             await contender.store_many([contender.native_item(item) for item in memories])
+    for contender in contenders:
+        await contender.loaded()
     return [Entrant(contender, workload) for contender in contenders]
 
 

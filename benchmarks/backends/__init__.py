@@ -1,12 +1,15 @@
 """The backends that are measured: one module each, found by its name.
 
 A module defines `contenders() -> list[Contender]`, one of them with the role `raw`, and
-`versions() -> dict[str, str]`.
+`versions() -> dict[str, str]`. It may define `BARS`, and `not_run_reason() -> str | None` where
+something may be missing that it measures.
 """
 
 import importlib
 import pkgutil
 from types import ModuleType
+
+from benchmarks.bars import SQLITE, Bars
 
 
 def names() -> list[str]:
@@ -17,3 +20,14 @@ def names() -> list[str]:
 def load(name: str) -> ModuleType:
     """Import the module of a backend."""
     return importlib.import_module(f"{__name__}.{name}")
+
+
+def bars(name: str) -> Bars:
+    """Give what must hold on a backend."""
+    return getattr(load(name), "BARS", SQLITE)
+
+
+def not_run_reason(name: str) -> str | None:
+    """Say why a backend cannot be measured here; None if it can."""
+    reason = getattr(load(name), "not_run_reason", None)
+    return reason() if reason else None

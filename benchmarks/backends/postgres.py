@@ -88,9 +88,7 @@ class Ours(ServerContender):
         self._coalesce = coalesce
 
     async def _open(self, url: str) -> None:
-        self._store = PostgresMemoryStore(
-            url, namespace=NAMESPACE, filters=FILTERS, coalesce=self._coalesce
-        )
+        self._store = PostgresMemoryStore(url, namespace=NAMESPACE, filters=FILTERS, coalesce=self._coalesce)
 
     async def _shut(self) -> None:
         await self._store.close()

@@ -192,11 +192,9 @@ class Raw(Contender):
         connection.execute("BEGIN DEFERRED")
         bounds = self._bounds(limit)
         probed = bounds | {"tokens": json.dumps(tokens)}
-        counts: dict[str, int] = {}
-        for cap in search._PROBES:
-            counts = dict(connection.execute(search._PROBE, probed | {"cap": cap}))
-            if min(counts.values()) < cap:
-                break
+        (cap,) = search.PROBES
+        reached = connection.execute(search.PROBE, probed | {"cap": cap})
+        counts = search.projected({token: json.loads(found) for token, found in reached}, cap)
         walk, need = sorted(tokens, key=counts.__getitem__)
         rows: Sequence[Any] = ()
         if counts[walk]:

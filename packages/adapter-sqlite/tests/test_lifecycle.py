@@ -11,14 +11,17 @@ from pathlib import Path
 from uuid import UUID
 
 import pytest
+from pydantic import field_validator
 
 from adapter_core import (
+    AnyOf,
     DeclaresDurability,
     ExternalMemoryStore,
     MemoryAdapterError,
     MemoryAdapterUnavailable,
     MemoryItem,
     MemoryQuery,
+    UnrepresentableItem,
     extensions_of,
     open_store,
 )
@@ -330,8 +333,9 @@ async def test_a_cancelled_open_leaves_nothing_open(path, watched):
             with pytest.raises(asyncio.CancelledError):
                 await opening
             other.execute("ROLLBACK")
-            # where the connection is closed, once its thread is done with it
-            await asyncio.get_running_loop().shutdown_default_executor()
+            for thread in threading.enumerate():
+                if thread.name == "adapter-sqlite":
+                    await asyncio.to_thread(thread.join, 20)
             assert watched.live == 0
 
 
@@ -434,3 +438,61 @@ async def test_every_acknowledged_item_outlives_kill_9_and_none_is_half(path):
         (indexed,) = connection.execute("SELECT count(*) FROM memory_tokens").fetchone()
         assert indexed == sum(map(len, listed))
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+
+
+async def test_what_is_queued_when_the_store_closes_is_dropped_and_nothing_is_left_waiting(path):
+    store = SqliteMemoryStore(path)
+    await store.store(MemoryItem())
+    with closing(sqlite3.Connection(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+
+        async def abandoned():
+            pair = [asyncio.create_task(store.store(MemoryItem())) for _ in range(2)]
+            for _ in range(5):
+                await asyncio.sleep(0)
+            return pair
+
+        begun, queued = await abandoned(), await abandoned()
+        for task in (*begun, *queued):
+            task.cancel()
+        await asyncio.gather(*begun, *queued, return_exceptions=True)
+        closing_store = asyncio.create_task(store.close())
+        await asyncio.sleep(0)
+        other.execute("ROLLBACK")
+        await asyncio.wait_for(closing_store, 20)
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+        # the pair that had begun is whole, the one that was still queued is absent
+        assert other.execute("SELECT count(*) FROM memory_items").fetchone() == (3,)
+
+
+async def test_close_does_not_need_the_loops_default_executor(path):
+    store = SqliteMemoryStore(path)
+    await store.store(MemoryItem())
+    await asyncio.get_running_loop().shutdown_default_executor()
+    await store.close()
+    assert "adapter-sqlite" not in {thread.name for thread in threading.enumerate() if thread.is_alive()}
+
+
+async def test_an_item_class_that_changes_what_it_is_given_is_refused_and_the_item_is_as_it_was(path):
+    class Stamps(MemoryItem):
+        @field_validator("metadata", mode="before")
+        @classmethod
+        def stamp(cls, value):
+            value["stamped"] = True
+            return value
+
+    item = MemoryItem(metadata={"k": 1})
+    async with SqliteMemoryStore(path, item_type=Stamps) as store:
+        with pytest.raises(UnrepresentableItem):
+            await store.store(item)
+        assert item.metadata == {"k": 1}
+
+
+async def test_more_than_a_thousand_alternatives_in_one_query_are_answered(path):
+    keys = [f"k{number}" for number in range(1500)]
+    async with SqliteMemoryStore(path, filters=keys) as store:
+        item = MemoryItem(metadata=dict.fromkeys(keys, 1))
+        await store.store(item)
+        await store.store(MemoryItem(metadata={**dict.fromkeys(keys, 1), "k700": 3}))
+        found = await store.search(MemoryQuery(filters=dict.fromkeys(keys, AnyOf(1, 2))))
+        assert [hit.id for hit in found] == [item.id]

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
 from types import SimpleNamespace
+from typing import ClassVar, NamedTuple
 from uuid import UUID
 
 import pytest
@@ -306,7 +307,48 @@ def test_an_item_without_a_field_is_refused(name) -> None:
     with pytest.raises(UnrepresentableItem) as caught:
         check_item(SimpleNamespace(**attributes))
     assert caught.value.path == name
-    assert caught.value.__suppress_context__
+    assert caught.value.__context__ is None
+
+
+def test_an_attribute_that_cannot_be_read_is_refused_without_its_text() -> None:
+    class Broken:
+        id = UUID(int=1)
+        created_at = 1.0
+        content = None
+        tags: ClassVar[list[str]] = []
+
+        @property
+        def metadata(self):
+            raise ValueError("secret")
+
+    with pytest.raises(UnrepresentableItem) as caught:
+        check_item(Broken())
+    assert caught.value.path == "metadata"
+    assert "secret" not in str(caught.value)
+    assert caught.value.__context__ is None
+
+
+def test_a_named_tuple_with_a_further_field_is_refused() -> None:
+    six = NamedTuple("six", [*((name, object) for name in ItemFields._fields), ("score", float)])
+    with pytest.raises(UnrepresentableItem) as caught:
+        check_item(six(*fields(), 0.5))
+    assert caught.value.path == "score"
+
+
+def test_fields_that_come_as_extras_of_a_model_are_fields() -> None:
+    class Open(BaseModel):
+        model_config = ConfigDict(extra="allow")
+
+    given = fields()
+    assert check_item(Open(**given._asdict())) == given
+
+
+@pytest.mark.parametrize("value", ["NaN", "Infinity", "-Infinity", "1e999"])
+def test_a_document_with_what_is_no_json_number_is_malformed(value) -> None:
+    document = encode_document(fields())
+    damaged = document.replace('"created_at":', f'"created_at":{value},"was":')
+    with pytest.raises(ValueError, match="not an item document"):
+        decode_document(damaged)
 
 
 class Scored(MemoryItem):

@@ -1,3 +1,4 @@
+import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from uuid import UUID
@@ -134,3 +135,37 @@ def test_a_call_from_the_stores_own_thread_is_refused(manifest, driver) -> None:
 def test_an_abandoned_scan_does_not_hinder_close(sync) -> None:
     sync.store_many([MemoryItem() for _ in range(3)])
     assert next(iter(sync.scan(page_size=1))).content is None
+
+
+def test_every_closer_waits_and_calls_get_an_answer_or_a_typed_error(make) -> None:
+    for _ in range(30):
+        sync = SyncStore(make())
+        sync.store(MemoryItem(id=ONE))
+
+        def call(sync=sync) -> object:
+            try:
+                return sync.retrieve(ONE)
+            except MemoryAdapterUnavailable as error:
+                return error
+
+        with ThreadPoolExecutor(6) as pool:
+            calls = [pool.submit(call) for _ in range(3)]
+            closers = [pool.submit(sync.close) for _ in range(3)]
+            assert all(one.result(20) is None for one in closers)
+            assert all(one.result(20) is not None for one in calls)
+        assert "adapter-core-sync" not in threads()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the platform has no fork")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")  # what is tested is that it is noticed
+def test_a_store_of_the_parent_process_is_refused_in_a_forked_child(sync) -> None:
+    sync.store(MemoryItem(id=ONE))
+    child = os.fork()
+    if not child:
+        try:
+            sync.retrieve(ONE)
+        except MemoryAdapterError as error:
+            os._exit(7 if "forked" in str(error) else 8)
+        finally:
+            os._exit(9)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7

@@ -1,6 +1,7 @@
 """Searches as SQL: which group of tokens is walked, and what is asked of each step."""
 
 import json
+import math
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
@@ -17,17 +18,17 @@ ONE_BY_ONE = 16
 
 # How far tokens are counted to find the rarest group. A search by text reads every match, so
 # there it pays to look further than where the first few hits end it.
-_PROBES = (256, 1024, 4096)
-_TEXT_PROBES = (*_PROBES, 16384, 65536)
+PROBES = (256,)
+_TEXT_PROBES = (256, 1024, 4096, 16384, 65536)
 
 _LARGEST = 2**62
 
-_PROBE = """
+PROBE = """
 SELECT a.value, (
-    SELECT count(*) FROM (
-        SELECT 1 FROM memory_tokens x
+    SELECT json_array(count(*), min(created_at), max(created_at)) FROM (
+        SELECT x.created_at FROM memory_tokens x
         WHERE x.ns = :ns AND x.token = a.value AND x.created_at BETWEEN :after AND :before
-        LIMIT :cap
+        ORDER BY x.created_at DESC LIMIT :cap
     )
 ) FROM json_each(:tokens) a
 """
@@ -101,7 +102,7 @@ def find(connection: sqlite3.Connection, ns: int, marker: str, criteria: Criteri
     if not groups:
         return connection.execute(_NEWEST, bounds).fetchall()
     if len(groups) > 1:
-        counts = _count(connection, bounds, groups, _TEXT_PROBES if criteria.terms else _PROBES)
+        counts = _count(connection, bounds, groups, _TEXT_PROBES if criteria.terms else PROBES)
         groups.sort(key=lambda group: _estimate(counts, group))
         if not _estimate(counts, groups[0]):
             return []
@@ -197,18 +198,34 @@ def _count(
     bounds: Mapping[str, Any],
     groups: Sequence[Group],
     caps: Sequence[int],
-) -> dict[str, int]:
+) -> dict[str, float]:
     """Count each token's items, only as far as it takes to tell the rarest group."""
     tokens = json.dumps(list(chain.from_iterable(groups)))
-    counts: dict[str, int] = {}
+    counts: dict[str, float] = {}
     for cap in caps:
-        counts = dict(connection.execute(_PROBE, {**bounds, "tokens": tokens, "cap": cap}))
+        rows = connection.execute(PROBE, {**bounds, "tokens": tokens, "cap": cap})
+        found = {token: json.loads(reached) for token, reached in rows}
+        counts = projected(found, cap)
         if min(_estimate(counts, group) for group in groups) < cap:
             break
     return counts
 
 
-def _estimate(counts: Mapping[str, int], group: Group) -> int:
+def projected(found: Mapping[str, Sequence[Any]], cap: int) -> dict[str, float]:
+    """Give the counts; of tokens with more items than were counted, what they may come to.
+
+    The older the last item that was counted, the rarer the token: over the longest span that any
+    token reached back, it would have had so many.
+    """
+    spans = {token: newest - oldest for token, (count, oldest, newest) in found.items() if count >= cap}
+    longest = max(spans.values(), default=0.0)
+    counts: dict[str, float] = {token: count for token, (count, _, _) in found.items()}
+    if 0 < longest < math.inf:
+        counts |= {token: cap * longest / max(span, longest / 1e6) for token, span in spans.items()}
+    return counts
+
+
+def _estimate(counts: Mapping[str, float], group: Group) -> float:
     return sum(counts[token] for token in group)
 
 
@@ -230,4 +247,12 @@ def _conditions(groups: Sequence[Group], row: str, parameters: dict[str, Any]) -
         parameters |= {"rest": json.dumps(rest), "rest_size": len(rest)}
         match = _AMONG.format(name="rest")
         conditions.append(_ALL.format(same_item=same_item, match=match, size="rest_size"))
-    return "".join(f" AND {condition}" for condition in conditions)
+    return f" AND {_all_of(conditions)}" if conditions else ""
+
+
+def _all_of(conditions: Sequence[str]) -> str:
+    """Join conditions evenly: SQLite takes no expression that is nested deeper than 1,000."""
+    if len(conditions) <= ONE_BY_ONE:
+        return " AND ".join(conditions)
+    middle = len(conditions) // 2
+    return f"({_all_of(conditions[:middle])}) AND ({_all_of(conditions[middle:])})"

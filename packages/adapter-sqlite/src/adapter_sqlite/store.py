@@ -1,6 +1,5 @@
 """The store: its options, its manifest, its life."""
 
-import math
 import os
 from collections.abc import Callable, Iterable
 from typing import Any, Literal, Self, Unpack, cast, overload
@@ -204,7 +203,6 @@ def _check_options(namespace: object, durability: object, busy_timeout: object, 
     if (
         isinstance(busy_timeout, bool)
         or not isinstance(busy_timeout, int | float)
-        or not math.isfinite(busy_timeout)
         or not 0 < busy_timeout <= _LONGEST_TIMEOUT
     ):
         raise MemoryAdapterError("busy_timeout must be a number of seconds above 0")

@@ -17,7 +17,7 @@ class Pool:
     """Threads that each have a connection, and take calls as they become free.
 
     A `ThreadPoolExecutor` would do; handing a call over and back costs it half as much again,
-    which is a good part of a read. All but `_close` runs on the event loop's thread.
+    which is a good part of a read. A pool is used on the event loop's thread alone.
     """
 
     def __init__(self, size: int, connect: Callable[[], sqlite3.Connection]) -> None:
@@ -43,11 +43,26 @@ class Pool:
             call.drop(interrupt=interrupt)
             raise
 
-    def retire(self) -> "asyncio.Future[None]":
-        """Close everything as soon as the last work has ended, whether this is awaited or not."""
+    async def retire(self) -> None:
+        """Close everything as soon as the last work has ended. May be repeated when cancelled."""
+        self.dismiss()
+        failed: sqlite3.Error | None = None
+        for worker in self._workers:
+            try:
+                # shielded: to cancel the wait must not cancel what a repeated call waits for
+                await asyncio.shield(worker.ended)
+            except sqlite3.Error as error:
+                failed = failed or error
+            worker.thread.join()  # at once: it has nothing left to do
+        if failed is not None:
+            raise failed
+
+    def dismiss(self) -> None:
+        """Let the threads end on their own, once the work that is under way has ended."""
+        while self._waiting:  # what was taken on is done first
+            self._workers[0].calls.put(self._waiting.popleft())
         for worker in self._workers:
             worker.calls.put(None)
-        return asyncio.get_running_loop().run_in_executor(None, self._close)
 
     def _freed(self, worker: "_Worker") -> None:
         if self._waiting:
@@ -55,20 +70,19 @@ class Pool:
         else:
             self._idle.append(worker)
 
-    def _close(self) -> None:
-        for worker in self._workers:
-            worker.thread.join()
-        for worker in self._workers:
-            if worker.failed is not None:
-                raise worker.failed
-
 
 class _Worker:
-    """A thread with its connection, made for the first call and anew after a failed rollback."""
+    """A thread with its connection, made for the first call and anew after a failed rollback.
+
+    Attributes:
+        calls: What it does, in turn; None ends it.
+        ended: Done when it has released its connection, with the error if that failed.
+    """
 
     def __init__(self, connect: Callable[[], sqlite3.Connection]) -> None:
         self.calls: SimpleQueue[_Call[Any] | None] = SimpleQueue()
-        self.failed: sqlite3.Error | None = None
+        self._loop = asyncio.get_running_loop()
+        self.ended: asyncio.Future[None] = self._loop.create_future()
         self._connect = connect
         self._connection: sqlite3.Connection | None = None
         self.thread = threading.Thread(target=self._serve, name="adapter-sqlite", daemon=True)
@@ -81,20 +95,29 @@ class _Worker:
                 self._release()  # the rollback failed
             call.answer(self)
             del call  # an idle thread must not keep what a call holds
-        self._release()
+        error = self._release()
+        with suppress(RuntimeError):  # the loop is closed, and nobody waits
+            self._loop.call_soon_threadsafe(self._end, error)
+
+    def _end(self, error: sqlite3.Error | None) -> None:
+        if error is None:
+            self.ended.set_result(None)
+        else:
+            self.ended.set_exception(error)
 
     def _connected(self) -> sqlite3.Connection:
         if self._connection is None:
             self._connection = self._connect()
         return self._connection
 
-    def _release(self) -> None:
+    def _release(self) -> sqlite3.Error | None:
         connection, self._connection = self._connection, None
         if connection is not None:
             try:
                 connection.close()
             except sqlite3.Error as error:
-                self.failed = error
+                return error
+        return None
 
 
 class _Call(Generic[T]):

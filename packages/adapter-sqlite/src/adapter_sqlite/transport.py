@@ -22,8 +22,12 @@ READERS = 4
 """How many reads of one store run at once; each has a thread and a connection."""
 WRITER_CACHE_KIB = 32_768
 """Memory that the writer may use for pages."""
+READER_CACHE_KIB = 16_384
+"""Memory that each reader may use for pages."""
 CHECKPOINT_PAGES = 8_000
 """How far the write-ahead log grows before it is copied back: 32 MiB with pages of 4 KiB."""
+LOG_BYTES = 67_108_864
+"""What is left of the log's file when it had to grow further, as behind a long read."""
 OLDEST_SQLITE = (3, 35, 0)
 """The first version with `RETURNING`."""
 
@@ -99,7 +103,8 @@ class FileTransport:
         self._given = path
         self._durability = durability
         self._timeout = busy_timeout
-        self._path = Path()
+        # fixed here: a later chdir of the process must not lead to another file
+        self._path = Path(path).absolute()
         self._identity = (0, 0)
         self._writer: Pool | None = None
         self._readers: Pool | None = None
@@ -113,7 +118,7 @@ class FileTransport:
         try:
             await writer.run(setup)
         except asyncio.CancelledError:
-            writer.retire()  # on another thread, once the set-up that is under way has ended
+            writer.dismiss()  # once the set-up that is under way has ended
             raise
         except BaseException:
             await writer.retire()
@@ -131,8 +136,8 @@ class FileTransport:
     async def close(self) -> None:
         """Wait for the work that is under way, then close every connection."""
         pools = [pool for pool in {self._readers, self._writer} if pool is not None]
-        self._readers = self._writer = None
         ended = await asyncio.gather(*(pool.retire() for pool in pools), return_exceptions=True)
+        self._readers = self._writer = None  # only now: a close that was cancelled is repeated
         for outcome in ended:
             if outcome is not None:
                 raise outcome
@@ -163,8 +168,6 @@ class FileTransport:
 
     def _connect_writer(self) -> sqlite3.Connection:
         _check_version()
-        # fixed here: a later chdir of the process must not lead to another file
-        self._path = Path(self._given).absolute()
         try:
             connection = self._connect("rwc")
         except sqlite3.OperationalError as error:
@@ -178,6 +181,7 @@ class FileTransport:
             # a store touches one page for nearly every term: room for them, and fewer checkpoints
             connection.execute(f"PRAGMA cache_size = -{WRITER_CACHE_KIB}")
             connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
+            connection.execute(f"PRAGMA journal_size_limit = {LOG_BYTES}")
         return connection
 
     def _connect_reader(self) -> sqlite3.Connection:
@@ -186,6 +190,7 @@ class FileTransport:
         with _closed_on_error(connection):
             self._check_file()  # it may have been replaced just before
             self._configure(connection)
+            connection.execute(f"PRAGMA cache_size = -{READER_CACHE_KIB}")
             connection.execute("PRAGMA query_only = ON")
         return connection
 

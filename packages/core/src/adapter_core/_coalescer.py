@@ -23,6 +23,15 @@ MAX_BATCH = 256
 class _Call(Generic[RequestT, ResultT]):
     request: RequestT
     future: asyncio.Future[ResultT]
+    batch: "_Batch | None" = None
+
+
+@dataclass(eq=False, slots=True)
+class _Batch:
+    """A batch on its way, and how many of its callers still wait."""
+
+    callers: int
+    task: "asyncio.Task[None] | None" = None
 
 
 class Coalescer(Generic[RequestT, ResultT]):
@@ -57,7 +66,7 @@ class Coalescer(Generic[RequestT, ResultT]):
         call: _Call[RequestT, ResultT] = _Call(request, asyncio.get_running_loop().create_future())
         self._waiting.append(call)
         if len(self._waiting) > 1:
-            return await call.future  # the first of this tick sends for all
+            return await self._answer_of(call)  # the first of this tick sends for all
         try:
             await asyncio.sleep(0)  # the rest of the tick joins
         except asyncio.CancelledError:
@@ -69,17 +78,38 @@ class Coalescer(Generic[RequestT, ResultT]):
                 self._start(calls)
         if len(calls) == 1:
             return await self._alone(request)  # without a task: it is cancelled like any call
-        return await call.future
+        return await self._answer_of(call)
+
+    async def drain(self) -> None:
+        """Wait for the batches that are on their way although nobody waits for them any more."""
+        while self._batches:
+            await asyncio.wait(self._batches)
+
+    async def _answer_of(self, call: _Call[RequestT, ResultT]) -> ResultT:
+        try:
+            return await call.future
+        except asyncio.CancelledError:
+            batch = call.batch
+            if batch is not None and batch.task is not None:
+                batch.callers -= 1
+                if not batch.callers:
+                    batch.task.cancel()  # like a lone call whose caller has gone
+            raise
 
     async def _alone(self, request: RequestT) -> ResultT:
         results: Sequence[ResultT] = await self._send([request])
         return results[0]
 
     def _start(self, calls: Sequence[_Call[RequestT, ResultT]]) -> None:
+        calls = [call for call in calls if not call.future.done()]
         for begin in range(0, len(calls), MAX_BATCH):
-            batch = asyncio.ensure_future(self._run(calls[begin : begin + MAX_BATCH]))
-            self._batches.add(batch)  # the loop itself keeps only a weak reference
-            batch.add_done_callback(self._batches.discard)
+            part = calls[begin : begin + MAX_BATCH]
+            batch = _Batch(len(part))
+            for call in part:
+                call.batch = batch
+            batch.task = asyncio.ensure_future(self._run(part))
+            self._batches.add(batch.task)  # the loop itself keeps only a weak reference
+            batch.task.add_done_callback(self._batches.discard)
 
     async def _run(self, calls: Sequence[_Call[RequestT, ResultT]]) -> None:
         calls = [call for call in calls if not call.future.done()]

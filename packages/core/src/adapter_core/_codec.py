@@ -33,7 +33,13 @@ _PLAIN_KEY = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,39}")
 _encode: Callable[[Any], str] = json.JSONEncoder(
     ensure_ascii=True, allow_nan=False, check_circular=False, separators=(",", ":")
 ).encode
-_DECODER = json.JSONDecoder()
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
 
 
 def _decode(text: str) -> Any:
@@ -67,7 +73,12 @@ def decode_document(document: str) -> ItemFields:
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         reason = type(error).__name__
     else:
-        if type(fields.created_at) is float and type(fields.metadata) is dict and type(fields.tags) is list:
+        if (
+            type(fields.created_at) is float
+            and math.isfinite(fields.created_at)
+            and type(fields.metadata) is dict
+            and type(fields.tags) is list
+        ):
             return fields
         reason = "wrong types"
     # raised outside the handler: json's error holds the document, and with it the contents
@@ -108,25 +119,15 @@ def check_item(item: ItemLike) -> ItemFields:
     Raises:
         UnrepresentableItem: With the path of the first value that is refused.
     """
-    values: list[Any] = []
-    for name in ItemFields._fields:
-        try:
-            values.append(getattr(item, name))
-        except AttributeError:
-            raise UnrepresentableItem(name, "the item has no such attribute") from None
+    fields = ItemFields(*(_attribute(item, name) for name in ItemFields._fields))
     _check_no_further_field(item)
-    fields = ItemFields(*values)
     if type(fields.id) is not UUID:
         raise UnrepresentableItem("id", f"a UUID is needed, not {_kind(fields.id)}")
     if type(fields.created_at) is not float or not math.isfinite(fields.created_at):
         raise UnrepresentableItem("created_at", "a finite float is needed")
     if type(fields.tags) is not list:
         raise UnrepresentableItem("tags", f"a list is needed, not {_kind(fields.tags)}")
-    for position, tag in enumerate(fields.tags):
-        if type(tag) is not str:
-            raise UnrepresentableItem(f"tags[{position}]", f"a str is needed, not {_kind(tag)}")
-        if not tag.isascii():
-            _check_text(tag, _Path(position, _Path("tags", None)).text)
+    _check_tags(fields.tags)
     if type(fields.metadata) is not dict:
         raise UnrepresentableItem("metadata", f"a dict is needed, not {_kind(fields.metadata)}")
     # metadata's own dict is not one of the levels of the values in it
@@ -135,16 +136,38 @@ def check_item(item: ItemLike) -> ItemFields:
     return fields
 
 
+def _check_tags(tags: list[Any]) -> None:
+    for position, tag in enumerate(tags):
+        if type(tag) is not str:
+            raise UnrepresentableItem(f"tags[{position}]", f"a str is needed, not {_kind(tag)}")
+        if not tag.isascii():
+            _check_text(tag, _Path(position, _Path("tags", None)).text)
+
+
+def _attribute(item: Any, name: str) -> Any:
+    try:
+        return getattr(item, name)
+    except AttributeError:
+        reason = f"{_kind(item)} has no such attribute"
+    except Exception as error:  # noqa: BLE001 - a property may raise anything, contents in its text
+        reason = f"it cannot be read ({type(error).__name__})"
+    raise UnrepresentableItem(name, reason)
+
+
 def _check_no_further_field(item: Any) -> None:
-    """Refuse a pydantic model or a dataclass that has more than an item can hold."""
+    """Refuse a pydantic model, dataclass or named tuple that has more than an item can hold."""
     kind: Any = type(item)
-    if kind is MemoryItem:
+    if kind is MemoryItem or kind is ItemFields:
         return
-    declared: Any = getattr(kind, "__pydantic_fields__", None) or getattr(kind, "__dataclass_fields__", {})
-    allowed: Any = getattr(item, "__pydantic_extra__", None)
-    if allowed or not declared.keys() <= _FIELDS:
-        name = min({*declared, *(allowed or ())} - _FIELDS)
-        raise UnrepresentableItem(name, "an item has five fields, and this is a further one")
+    declared: Any = (
+        getattr(kind, "__pydantic_fields__", None)
+        or getattr(kind, "__dataclass_fields__", None)
+        or getattr(kind, "_fields", ())
+    )
+    extra: Any = getattr(item, "__pydantic_extra__", None) or ()
+    further = {*declared, *extra} - _FIELDS
+    if further:
+        raise UnrepresentableItem(min(further), "an item has five fields, and this is a further one")
 
 
 class _Path:

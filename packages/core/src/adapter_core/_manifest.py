@@ -87,9 +87,17 @@ def require(
 
     Raises:
         ManifestRejected: With every shortfall, sorted.
+        ValueError: A requirement is no fidelity or consistency.
     """
     if isinstance(filters, str):
         raise TypeError("filters takes a collection of keys, not one string")
+    for name, value, known in (
+        ("retrieve", retrieve, get_args(Fidelity)),
+        ("search", search, get_args(Fidelity)),
+        ("consistency", consistency, get_args(SearchConsistency)),
+    ):
+        if value is not None and value not in known:  # a slip must not be a requirement that always holds
+            raise ValueError(f"{name} is one of {', '.join(known)}")
     shortfalls: list[str] = []
     fidelities: dict[str, tuple[Fidelity | None, Fidelity]] = {
         "retrieve": (retrieve, manifest.retrieve_fidelity),

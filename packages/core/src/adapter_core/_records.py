@@ -109,7 +109,10 @@ def check_filter_keys(filters: Iterable[str]) -> frozenset[str]:
     """
     if isinstance(filters, str):
         raise MemoryAdapterError("filters takes a collection of metadata keys, not one string")
-    keys = frozenset(filters)
+    try:
+        keys = frozenset(filters)
+    except TypeError as error:
+        raise MemoryAdapterError("filters takes a collection of metadata keys") from error
     if not all(type(key) is str for key in keys):
         raise MemoryAdapterError("every filter key must be a str")
     if reserved := sorted(keys & TIME_FILTERS):
@@ -125,54 +128,65 @@ def check_query(query: QueryLike, supported: frozenset[str]) -> CheckedQuery:
         supported: The legal filter keys.
 
     Raises:
-        UnsupportedMemoryQuery: With every rejected key, sorted.
+        UnsupportedMemoryQuery: With every rejected key, sorted, and a note on each.
+        MemoryAdapterError: It is no query.
     """
-    rejected: list[str] = []
-    limit: Any = query.limit
+    try:
+        text, tags, filters, limit = _attributes(query)
+    except AttributeError as error:
+        raise MemoryAdapterError(f"a query is needed, not {type(query).__name__}") from error
+    rejected: dict[str, str] = {}
     if type(limit) is not int or limit < 0:
-        rejected.append("limit")
-    text: Any = query.text
+        rejected["limit"] = "an int of at least 0 is needed"
     if text is not None and not isinstance(text, str):
-        rejected.append("text")
-    tags = _tag_group(query.tags, rejected)
-    facets, after, before, possible = _filters(query.filters, supported, rejected)
+        rejected["text"] = f"a str or None is needed, not {type(text).__name__}"
+    group = _tag_group(tags, rejected)
+    facets, after, before, possible = _filters(filters, supported, rejected)
     if rejected:
-        raise UnsupportedMemoryQuery(rejected)
+        refusal = UnsupportedMemoryQuery(rejected)
+        for key in refusal.rejected_keys:
+            refusal.add_note(f"{key}: {rejected[key]}")
+        raise refusal
     wanted: tuple[str, ...] = ()
     if text is not None and text.strip():
         wanted = tuple(dict.fromkeys(map(term_token, terms(text, asked=True))))
         possible = possible and bool(wanted)
-    criteria = Criteria(tags, facets, wanted, after, before, limit)
+    criteria = Criteria(group, facets, wanted, after, before, limit)
     return CheckedQuery(criteria, possible and after <= before and all(facets))
 
 
-def _tag_group(tags: Any, rejected: list[str]) -> tuple[str, ...]:
+def _attributes(query: Any) -> tuple[Any, Any, Any, Any]:
+    return query.text, query.tags, query.filters, query.limit
+
+
+def _tag_group(tags: Any, rejected: dict[str, str]) -> tuple[str, ...]:
     if tags is None:
         return ()
     if isinstance(tags, list | tuple | set | frozenset):
         given = cast("Collection[Any]", tags)
         if all(isinstance(tag, str) for tag in given):
             return tuple(dict.fromkeys(map(tag_token, given)))
-    rejected.append("tags")
+    rejected["tags"] = "a collection of str is needed"
     return ()
 
 
 def _filters(
-    filters: Any, supported: frozenset[str], rejected: list[str]
+    filters: Any, supported: frozenset[str], rejected: dict[str, str]
 ) -> tuple[tuple[tuple[str, ...], ...], float, float, bool]:
     """Check every filter, so that all the rejected keys can be named together."""
     groups: list[tuple[str, ...]] = []
     after, before, possible = -math.inf, math.inf, True
     if filters is not None and not isinstance(filters, Mapping):
-        rejected.append("filters")
+        rejected["filters"] = f"a mapping is needed, not {type(filters).__name__}"
         filters = None
-    given = cast("Mapping[object, Any]", filters or {})
+    given = cast("Mapping[object, Any]", {} if filters is None else filters)
     for key, value in given.items():
         if type(key) is not str or key not in supported:
-            rejected.append(key if isinstance(key, str) else f"<{type(key).__name__} key>")
+            name = key if isinstance(key, str) else f"<{type(key).__name__} key>"
+            rejected[name] = f"not among the supported filters: {', '.join(sorted(supported))}"
         elif key in TIME_FILTERS:
             if type(value) not in (int, float) or not _finite(value):
-                rejected.append(key)
+                rejected[key] = f"finite seconds are needed, not {type(value).__name__}"
             elif key == "created_after":
                 after = _bound(value, math.inf)
                 possible = possible and after != math.inf
@@ -184,7 +198,7 @@ def _filters(
             if all(is_scalar(one) and _finite(one) for one in values):
                 groups.append(tuple(dict.fromkeys(facet_token(key, one) for one in values)))
             else:
-                rejected.append(key)
+                rejected[key] = f"a finite scalar or AnyOf is needed, not {type(value).__name__}"
     return tuple(groups), after, before, possible
 
 

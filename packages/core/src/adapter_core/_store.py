@@ -7,7 +7,7 @@ from typing import Any, Generic, Self, TypeVar
 from uuid import UUID
 
 from ._coalescer import Coalescer
-from ._codec import check_item, same_fields
+from ._codec import check_item, decode_document, encode_document, same_fields
 from ._driver import Driver, ReindexingDriver
 from ._errors import MemoryAdapterError, MemoryAdapterUnavailable, UnrepresentableItem
 from ._items import ItemFields, ItemLike, MemoryItem, QueryLike
@@ -48,6 +48,8 @@ class AdapterStore(Generic[ItemT]):
         item_type: Callable[..., ItemT] = DEFAULT_ITEM_TYPE,
         coalesce: bool = True,
     ) -> None:
+        if not callable(item_type):
+            raise MemoryAdapterError("item_type must be callable")
         self._driver = driver
         self._manifest = manifest
         self._projection = projection
@@ -108,7 +110,11 @@ class AdapterStore(Generic[ItemT]):
                 this id. Nothing was stored.
         """
         record = self._record(item)
-        await self._counted(self._puts.call(record))
+        self._begin()
+        try:
+            await self._puts.call(record)
+        finally:
+            self._leave()
         return record.id
 
     async def retrieve(self, item_id: UUID) -> ItemT | None:
@@ -119,7 +125,11 @@ class AdapterStore(Generic[ItemT]):
             MemoryAdapterError: The stored record is malformed.
         """
         check_id(item_id)
-        document = await self._counted(self._gets.call(item_id))
+        self._begin()
+        try:
+            document = await self._gets.call(item_id)
+        finally:
+            self._leave()
         return None if document is None else self._item(item_id, document)
 
     async def search(self, query: QueryLike) -> list[ItemT]:
@@ -159,6 +169,8 @@ class AdapterStore(Generic[ItemT]):
         self._closed = True
         if self._active:
             await self._idle.wait()
+        await self._puts.drain()
+        await self._gets.drain()
         async with self._connecting:
             if self._connected:
                 self._connected = False
@@ -187,7 +199,8 @@ class AdapterStore(Generic[ItemT]):
         """Refuse an item that the host's class would change or refuse when it comes back."""
         if self._item_type is DEFAULT_ITEM_TYPE:
             return  # it keeps every checked item as it is
-        built = self._built(expected)
+        # of a copy: a class may change what it is given, and the caller's item is not its to change
+        built = self._built(decode_document(encode_document(expected)))
         if isinstance(built, str):
             raise UnrepresentableItem("item_type", built)
         if not same_fields(built, expected):
@@ -255,11 +268,10 @@ class AdapterStore(Generic[ItemT]):
     async def _counted(self, call: Coroutine[Any, Any, T]) -> T:
         """Run a call that `close` waits for; none begins on a closed store."""
         try:
-            self._check_usable()
+            self._begin()
         except MemoryAdapterError:
             call.close()
             raise
-        self._active += 1
         try:
             return await call
         finally:
@@ -271,6 +283,10 @@ class AdapterStore(Generic[ItemT]):
             await self._mapped(verb, self._connect)
             self._ready = True
         return await self._mapped(verb, operation, write=write)
+
+    def _begin(self) -> None:
+        self._check_usable()
+        self._active += 1
 
     def _leave(self) -> None:
         self._active -= 1

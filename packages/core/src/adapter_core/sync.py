@@ -5,8 +5,10 @@ with SyncStore(SqliteMemoryStore("memories.db")) as store:
 """
 
 import asyncio
+import os
 import threading
 from collections.abc import Coroutine, Iterable, Iterator, Mapping
+from concurrent.futures import Future
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar, cast
 from uuid import UUID
@@ -43,9 +45,12 @@ class SyncStore(Generic[ItemT]):
     """
 
     def __init__(self, store: AdapterStore[ItemT]) -> None:
+        if not isinstance(cast("object", store), AdapterStore):
+            raise TypeError(f"an AdapterStore is needed, not {type(store).__name__}")
         self._store = store
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
+        self._process = 0
         self._lock = threading.Lock()
         self._closed = False
 
@@ -132,20 +137,21 @@ class SyncStore(Generic[ItemT]):
         self.close()
 
     def close(self) -> None:
-        """Close the store and end the thread. Idempotent."""
+        """Close the store and end the thread. Idempotent; every caller waits until it is done."""
         with self._lock:
-            if self._closed:
-                return
+            first = not self._closed
+            self._closed = True
             loop, thread = self._loop, self._thread
-            if loop is None or thread is None:
-                self._closed = True
-                return
+            # under the lock, so that it comes behind every call that was let in
+            closing = _submit(self._store.close(), loop) if first and loop is not None else None
+        if loop is None or thread is None:
+            return
         try:
-            self._run(self._store.close())
+            if closing is not None:
+                closing.result()
         finally:
-            with self._lock:
-                self._closed = True
-            loop.call_soon_threadsafe(loop.stop)
+            if closing is not None:
+                loop.call_soon_threadsafe(loop.stop)
             thread.join()
 
     def _has(self, protocol: type[P]) -> P:
@@ -162,11 +168,11 @@ class SyncStore(Generic[ItemT]):
 
     def _run(self, call: Coroutine[Any, Any, T]) -> T:
         try:
-            loop = self._started()
+            with self._lock:
+                future = _submit(call, self._started())
         except MemoryAdapterError:
             call.close()
             raise
-        future = asyncio.run_coroutine_threadsafe(call, loop)
         try:
             return future.result()
         except KeyboardInterrupt:
@@ -174,18 +180,24 @@ class SyncStore(Generic[ItemT]):
             raise
 
     def _started(self) -> asyncio.AbstractEventLoop:
-        with self._lock:
-            if self._closed:
-                raise MemoryAdapterUnavailable("the store is closed")
-            if threading.current_thread() is self._thread:
-                raise MemoryAdapterError("a call from the store's own thread would wait for itself")
-            if self._loop is None:
-                self._loop = asyncio.new_event_loop()
-                self._thread = threading.Thread(
-                    target=_serve, args=(self._loop,), name="adapter-core-sync", daemon=True
-                )
-                self._thread.start()
-            return self._loop
+        if self._closed:
+            raise MemoryAdapterUnavailable("the store is closed")
+        if threading.current_thread() is self._thread:
+            raise MemoryAdapterError("a call from the store's own thread would wait for itself")
+        if self._loop is None:
+            self._loop = asyncio.new_event_loop()
+            self._process = os.getpid()
+            self._thread = threading.Thread(
+                target=_serve, args=(self._loop,), name="adapter-core-sync", daemon=True
+            )
+            self._thread.start()
+        elif self._process != os.getpid():
+            raise MemoryAdapterError("the store belongs to the process that this one was forked from")
+        return self._loop
+
+
+def _submit(call: Coroutine[Any, Any, T], loop: asyncio.AbstractEventLoop) -> Future[T]:
+    return asyncio.run_coroutine_threadsafe(call, loop)
 
 
 def _serve(loop: asyncio.AbstractEventLoop) -> None:
