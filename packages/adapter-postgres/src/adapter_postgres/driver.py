@@ -285,8 +285,10 @@ class PostgresDriver(DeletingDriver[str], ScanningDriver[str], RevisingDriver[st
     def _indexed(self, record: Record[str]) -> tuple[str, str]:
         """Write the weights and the tokens of an item: the terms first, each in the place of its weight."""
         weights = term_weights(record.terms)
+        texts = {weight: repr(weight) for weight in set(weights.values())}
         tokens = (*weights, *record.tags, *record.facets)
-        return " ".join(map(repr, weights.values())), " ".join(self._mark + token for token in tokens)
+        marked = f" {self._mark}".join(("", *tokens))[1:]  # each token behind the mark
+        return " ".join(map(texts.__getitem__, weights.values())), marked
 
     def _tokens(self, criteria: Criteria) -> tuple[list[str], list[list[str]]]:
         """Give the tokens that all must be there, and the groups of which one must be."""

@@ -21,4 +21,6 @@ def term_weights(terms: Mapping[str, int]) -> dict[str, float]:
         terms: How often each term occurs, as `Record.terms` has it.
     """
     damping = _K1 * (1 - _B + _B * sum(terms.values()) / _USUAL_LENGTH)
-    return {term: count * (_K1 + 1) / (count + damping) for term, count in terms.items()}
+    # few counts are different, and an item has many terms
+    weights = {count: count * (_K1 + 1) / (count + damping) for count in set(terms.values())}
+    return {term: weights[count] for term, count in terms.items()}
