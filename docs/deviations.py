@@ -33,7 +33,10 @@ WANTED = {
     "C08": "A limit that is negative or no int is refused.",
     "C09": "Without a condition: the newest first, then by id.",
     "C10": "A filter key that was not declared is refused by name.",
-    "C11": "A filter compares value and type: `True` is not `1`, and a missing key is not null.",
+    "C11": (
+        "A filter compares numbers by value and all else by type and value: `1` finds `1.0`, `True` does not "
+        "find `1`, and a missing key is not null."
+    ),
     "X04": "Nothing is shared between what is stored, what was given and what is handed out.",
     "X14": "Every word of the text occurs in the content, in any order, each as a whole.",
 }

@@ -2,6 +2,7 @@ import json
 import os
 import subprocess
 import sys
+from importlib.metadata import version
 
 import pytest
 from typer.testing import CliRunner
@@ -257,8 +258,14 @@ def test_a_name_selects_its_variants() -> None:
 def test_no_arguments_show_the_commands() -> None:
     found = fidelity("--help")
     assert found.exit_code == 0
-    for word in ("compare", "run", "Exit codes"):
-        assert word in found.stdout
+    text = " ".join(found.stdout.split())
+    for word in ("compare", "run", "Exit codes", "130 interrupted", "--version"):
+        assert word in text
+
+
+def test_the_version_is_that_of_the_kit() -> None:
+    found = fidelity("--version")
+    assert (found.exit_code, found.stdout) == (0, f"adapter-conformance {version('adapter-conformance')}\n")
 
 
 def test_progress_shows_only_to_somebody_who_waits(monkeypatch, capsys) -> None:
@@ -288,7 +295,7 @@ def test_options_reach_every_store_and_the_report():
 def test_an_option_that_the_adapter_does_not_know_is_a_harness_error():
     found = fidelity("run", "template", "--case", "C02", "-o", "no_such_option=1")
     assert found.exit_code == 1
-    assert "no_such_option" not in found.stdout
+    assert "unexpected keyword argument 'no_such_option'" in found.stdout
 
 
 def test_an_option_without_a_value_is_wrong_usage():
@@ -308,3 +315,24 @@ def test_ddl_prints_what_an_administrator_runs():
 def test_ddl_that_cannot_be_written_is_wrong_usage(arguments):
     found = fidelity("ddl", *arguments)
     assert (found.exit_code, found.stdout) == (2, "")
+
+
+CONTRADICTORY = """
+from adapter_core import MemoryAdapterManifest
+from adapter_template.harness import TemplateHarness
+
+class Harness(TemplateHarness):
+    async def make_store_with(self, **options):
+        store = await super().make_store_with(**options)
+        MemoryAdapterManifest(**{**store.manifest.model_dump(), "preserves_metadata": False})
+        return store
+
+HARNESSES = (Harness,)
+"""
+
+
+def test_a_contradictory_manifest_is_told_by_its_rule(install):
+    install("contradictory", CONTRADICTORY)
+    found = fidelity("run", "contradictory")
+    assert found.exit_code == 1
+    assert "full retrieve fidelity must preserve every item field" in found.stderr

@@ -308,8 +308,12 @@ def test_unreadable_lines_are_findings_beside_the_others(file) -> None:
 # How a command ends
 
 
-def test_an_empty_file_has_no_records(file) -> None:
-    assert fidelity(file("")).stdout.startswith("mine.jsonl: 0 records\n")
+@pytest.mark.parametrize("lines", [[""], ["", "  ", ""]])
+def test_a_file_without_a_line_is_wrong_usage(file, lines) -> None:
+    found = fidelity(file(*lines))
+    assert (found.exit_code, found.stdout) == (2, "")
+    (line,) = found.stderr.splitlines()
+    assert line.endswith("mine.jsonl has no line that is a record")
 
 
 @pytest.mark.parametrize("lines", [["["], ["\x7fELF"], ['[{"content": 1}]']])

@@ -161,7 +161,7 @@ async def c11_supported_filter(run: Run) -> None:
             sent = [call.payload for call in run.calls()[before:] if call.kind == "search"]
             check(
                 any(facet_token(key, "Reaches it") in payload for payload in sent),
-                f"the filter {key} does not reach the transport as its facet token",
+                f"the filter {key} is not in the payload of transport_calls() as its facet token",
             )
 
 

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any, cast
 from uuid import UUID
 
+from pydantic import ValidationError
+
 from adapter_core import (
     EXACT,
     TIME_FILTERS,
@@ -239,7 +241,16 @@ def told(error: BaseException) -> str:
     steps = traceback.extract_tb(error.__traceback__)
     place = f" ({Path(steps[-1].filename).name}, line {steps[-1].lineno})" if steps else ""
     cause = f" from {type(error.__cause__).__name__}" if error.__cause__ else ""
-    return f"{type(error).__name__}{cause}{place}"
+    return f"{type(error).__name__}{cause}{place}{_harmless(error)}"
+
+
+def _harmless(error: BaseException) -> str:
+    """Give the text of an error where it can only speak of the author's own code."""
+    if isinstance(error, ValidationError) and error.title == MemoryAdapterManifest.__name__:
+        return ": " + "; ".join(one["msg"] for one in error.errors(include_input=False, include_url=False))
+    if isinstance(error, TypeError) and "unexpected keyword argument" in str(error):
+        return f": {error}"
+    return ""
 
 
 def _shown(value: Any) -> str:

@@ -1,11 +1,13 @@
 """The `fidelity` command.
 
 It ends with 0 if all claims hold, 1 if one is false or a harness is broken, 2 if it is used
-wrongly, and 3 if nothing could be run, or not what was required.
+wrongly, 3 if nothing could be run, or not what was required, and 130 if it was interrupted.
 """
 
 import os
+from importlib.metadata import version
 from tempfile import TemporaryDirectory
+from typing import Annotated
 
 import typer
 
@@ -26,12 +28,23 @@ app.command()(check)
 app.command()(ddl)
 
 
+def _tell_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"adapter-conformance {version('adapter-conformance')}")
+        raise typer.Exit
+
+
+_Version = Annotated[
+    bool, typer.Option("--version", callback=_tell_version, is_eager=True, help="Show the kit's version.")
+]
+
+
 @app.callback()
-def _about() -> None:
+def _about(*, version: _Version = False) -> None:
     """Prove what memory adapters declare.
 
     Exit codes: 0 all claims hold, 1 a claim is false or a harness is broken, 2 wrong usage,
-    3 nothing could be run, or not what was required.
+    3 nothing could be run, or not what was required, 130 interrupted.
     """
 
 

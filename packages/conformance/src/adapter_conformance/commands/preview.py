@@ -72,7 +72,7 @@ def _previewed(file: Path, outcomes: Sequence[Outcome], limit: int) -> Previewed
             found = preview(read_records(stream), outcomes, limit=limit)
     except OSError as error:
         usage_error(f"cannot read {printable(str(file))}: {error.strerror}")
-    if found.unreadable.count and not found.records:
+    if not found.records:
         why = "".join(f" (line {one.line}: {one.reason})" for one in found.unreadable.shown[:1])
         usage_error(f"{printable(str(file))} has no line that is a record{why}")
     return found
