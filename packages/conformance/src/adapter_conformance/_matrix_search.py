@@ -17,7 +17,7 @@ from adapter_core import (
 )
 
 from ._fidelity import PLAIN, check_fields, check_losses, observed_fidelity, round_trip
-from ._run import UNDECLARED, CaseFailed, Run, check, fields_of, projection_of
+from ._run import KIT_FILTERS, UNDECLARED, CaseFailed, Run, check, fields_of, projection_of
 from .values import BAD_FILTER_VALUES, FILTER_VALUES, equal_scalars
 
 
@@ -122,10 +122,11 @@ async def c10_unsupported_filter(run: Run) -> None:
 
 
 async def _claim_filters(run: Run, store: Any) -> None:
-    """See which keys are really accepted, declared or not."""
+    """See which keys are really accepted, declared or not; those that the kit named must be."""
+    named = frozenset(KIT_FILTERS) | TIME_FILTERS
     declared = store.manifest.supported_filters
     accepted: set[str] = set()
-    for key in sorted(declared | TIME_FILTERS | {"topic", "rank", "owner", UNDECLARED}):
+    for key in sorted(declared | named | {UNDECLARED}):
         try:
             await store.search(MemoryQuery(filters={key: 1}))
             accepted.add(key)
@@ -133,6 +134,9 @@ async def _claim_filters(run: Run, store: Any) -> None:
             check(error.rejected_keys == (key,), f"the refusal of {key} names other keys")
     run.claim(store.manifest, "supported_filters", frozenset(accepted))
     run.settle_claims()
+    if run.can("make_store_with"):  # then the keys were named at construction, and are all there are
+        run.claim(store.manifest, "supported_filters", named)
+        run.settle_claims()
 
 
 async def _rejected(store: Any, query: MemoryQuery, keys: tuple[str, ...], what: str) -> None:
