@@ -390,7 +390,8 @@ class Silent:
         writer.close()
 
 
-async def test_a_cancelled_connect_leaves_no_connection():
+async def test_a_cancelled_connect_leaves_no_connection(monkeypatch):
+    monkeypatch.setattr("adapter_postgres.transport.CLOSE_TIMEOUT", 0.1)
     async with Silent() as silent, PostgresMemoryStore(silent.url) as store:
         call = asyncio.create_task(store.retrieve(MemoryItem().id))
         await asyncio.wait_for(silent.met.wait(), BOUND)

@@ -2,17 +2,33 @@
 
 # pyright: reportUnknownMemberType=false
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Mapping, Sequence
 from typing import Any
+from uuid import UUID
 
 import asyncpg
 
 from adapter_core import MemoryAdapterError, MemoryAdapterUnavailable
 
+from . import states
 from .settings import PostgresSettings
 
 Pool = asyncpg.Pool
 Row = Sequence[Any]
+
+_SAMPLES: Mapping[str, Any] = {
+    "uuid": UUID("01234567-89ab-cdef-8123-456789abcdef"),
+    "text": " aB \u00e9\n",
+    "float8": 0.1,
+    "int8": -(2**53) - 1,
+    "int4": 7,
+    "bool": True,
+}
+_TYPES = "SELECT " + ", ".join(
+    f"${n}::{kind}" for n, kind in enumerate([*_SAMPLES, *(f"{kind}[]" for kind in _SAMPLES)], 1)
+)
+_VALUES = (*_SAMPLES.values(), *([value] for value in _SAMPLES.values()))
 
 
 class Connection:
@@ -39,6 +55,11 @@ class Connection:
         except asyncpg.PostgresError as error:
             self._running = False
             _hide_values(error)
+            state = error.sqlstate or ""
+            if states.is_unavailable(state) and states.is_refusal(state):
+                raise MemoryAdapterUnavailable(
+                    f"the backend is unavailable ({type(error).__name__}); nothing was done"
+                ) from error
             raise
         self._running = False
         return rows
@@ -47,6 +68,36 @@ class Connection:
         """End the transaction, unless the connection is in a state in which nothing can be sent."""
         if not self._running and not self._native.is_closed():
             await self.run("ROLLBACK")
+
+    async def check_types(self) -> None:
+        """See that values are read and written as asyncpg does it by itself.
+
+        With a codec that somebody has set, for uuid as str say, the store would take items that are
+        there for missing.
+
+        Raises:
+            MemoryAdapterError: They are not.
+        """
+        try:
+            (row,) = await self.run(_TYPES, *_VALUES)
+        except (asyncpg.PostgresError, asyncpg.InterfaceError) as error:
+            if not isinstance(error, asyncpg.DataError):  # of the server, or of the client
+                raise
+            reason: str | None = type(error).__name__
+        except (OSError, MemoryAdapterError):
+            raise
+        except Exception as error:  # noqa: BLE001 - the caller's codec may raise anything
+            reason = type(error).__name__
+        else:
+            reason = None if all(map(_same, row, _VALUES)) else "other values came back"
+        if reason is not None:
+            raise MemoryAdapterError(f"a codec of the pool's connections changes types ({reason})")
+
+    @property
+    def server_process(self) -> int:
+        """The number of the server's process, which no two open connections share."""
+        pid: int = self._native.get_server_pid()
+        return pid
 
     def is_at_rest(self) -> bool:
         """Whether it can serve another call: open, idle, in no transaction."""
@@ -72,6 +123,7 @@ async def connect(url: str, settings: PostgresSettings) -> Connection:
     """Open a connection; a failed or cancelled one leaves nothing open.
 
     Raises:
+        MemoryAdapterUnavailable: The server was not reached, or took no connection.
         MemoryAdapterError: The client cannot read the URL; its own message may show a part of it.
     """
     options: dict[str, Any] = {"statement_cache_size": settings.statement_cache}
@@ -82,18 +134,38 @@ async def connect(url: str, settings: PostgresSettings) -> Connection:
         native: Any = await asyncpg.connect(url, timeout=settings.connect_timeout, **options)
     except (ValueError, asyncpg.ClientConfigurationError) as error:
         reason = type(error).__name__
+    except (OSError, asyncpg.PostgresError) as error:
+        if isinstance(error, asyncpg.PostgresError) and not states.is_unavailable(error.sqlstate or ""):
+            raise
+        raise MemoryAdapterUnavailable(
+            f"no connection to the backend ({type(error).__name__}); nothing was sent"
+        ) from error
     else:
         return Connection(native, settings.command_timeout)
     raise MemoryAdapterError(f"the client cannot read the URL ({reason})")
 
 
 async def borrow(pool: Any, settings: PostgresSettings) -> Connection:
-    """Borrow a connection of a pool."""
+    """Borrow a connection of a pool.
+
+    Raises:
+        MemoryAdapterError: The pool is of another event loop, on which its connections work.
+    """
+    # there is no public way to ask, and to try would harm the pool
+    if getattr(pool, "_loop", None) not in (None, asyncio.get_running_loop()):
+        raise MemoryAdapterError("the pool belongs to another event loop; make one for each")
     try:
         native = await pool.acquire(timeout=settings.acquire_timeout)
         return Connection(native, settings.command_timeout)
     except TimeoutError as error:
         raise MemoryAdapterUnavailable("the pool gave no connection in time; nothing was sent") from error
+
+
+def _same(found: Any, sent: Any) -> bool:
+    if isinstance(sent, list):
+        return isinstance(found, list) and len(found) == 1 and _same(found[0], sent[0])  # pyright: ignore[reportUnknownArgumentType]
+    # asyncpg has a UUID of its own, a subclass
+    return isinstance(found, type(sent)) and bool(found == sent) and bool(str(found) == str(sent))
 
 
 def is_pool(value: object) -> bool:

@@ -18,15 +18,16 @@ from adapter_core import (
     RevisingDriver,
     ScanningDriver,
     UnrepresentableItem,
+    UnsupportedMemoryQuery,
     decode_document,
     encode_document,
     namespace_token,
     term_weights,
 )
 
-from . import schema
+from . import schema, states
 from .settings import PostgresSettings
-from .statements import Statements
+from .statements import Statements, long_ones
 from .transport import Row, Session, Statement, Transport
 
 MAX_DOCUMENT = 500_000_000
@@ -36,6 +37,9 @@ MAX_REQUEST = 64_000_000
 MAX_ROWS = 2_000
 """Items that one statement of a batch carries at most."""
 
+MAX_GROUPS = 32_000
+"""Conditions of one search with several values each. asyncpg sends up to 32,767 arguments."""
+
 # id, created_at, and as text: weights, tokens, document
 _Row = tuple[UUID, float, str, str, str]
 
@@ -43,30 +47,6 @@ _NIL = UUID(int=0)
 _LARGEST = 2**62
 _NOT_NULL_VIOLATION = "23502"
 _DIVISION_BY_ZERO = "22012"
-
-# by SQLSTATE, whole or its class: the service could not be asked, or did not answer
-_UNAVAILABLE_CLASSES = frozenset(
-    {
-        "08",  # connection
-        "28",  # authentication
-        "53",  # disk full, out of memory, too many connections
-        "57",  # cancelled, timed out, shutting down, starting up
-        "58",  # an error of the system, such as a failed read
-    }
-)
-_UNAVAILABLE = frozenset(
-    {
-        "25006",  # read-only
-        "25P03",  # idle in a transaction for too long
-        "25P04",  # a transaction took too long
-        "3D000",  # the database is gone
-        "3F000",  # the schema is gone
-        "42P01",  # a table is gone
-        "55P03",  # a lock was not given in time
-        "XX001",  # damaged data
-        "XX002",  # a damaged index
-    }
-)
 
 
 class PostgresDriver(DeletingDriver[str], ScanningDriver[str], RevisingDriver[str], ReindexingDriver[str]):
@@ -84,7 +64,8 @@ class PostgresDriver(DeletingDriver[str], ScanningDriver[str], RevisingDriver[st
         self._transport = transport
         self._name = namespace_token(namespace)
         self._mark = namespace_mark(self._name)
-        self._signed = schema.signature_text(schema.SIGNATURE)
+        self._signature = dict(schema.SIGNATURE)
+        self._signed = schema.signature_text(self._signature)
         self._schema = schema.Schema(names)
         self._statements = Statements(names, settings.durability)
         self._outdated_behind: UUID | None = None
@@ -103,7 +84,7 @@ class PostgresDriver(DeletingDriver[str], ScanningDriver[str], RevisingDriver[st
     def is_unavailable(self, error: Exception) -> bool:
         state: object = getattr(error, "sqlstate", None)
         if isinstance(state, str):
-            return state in _UNAVAILABLE or state[:2] in _UNAVAILABLE_CLASSES
+            return states.is_unavailable(state)
         if isinstance(error, OSError | MemoryError):
             return True
         if type(error).__module__.partition(".")[0] != "asyncpg":
@@ -152,11 +133,13 @@ class PostgresDriver(DeletingDriver[str], ScanningDriver[str], RevisingDriver[st
         return {row[0]: row[1] for row in await self._rows(statement, ids[0] if one else ids)}
 
     async def find(self, criteria: Criteria) -> Sequence[Hit[str]]:
-        required, groups = self._tokens(criteria)
+        required, lists = self._tokens(criteria)
         terms = [self._mark + term for term in sorted(criteria.terms)]
-        statement = self._statements.find(required=bool(required), groups=len(groups), terms=len(terms))
-        arguments = [*self._bounds(criteria, criteria.limit), *([required] if required else ()), *groups]
-        return await self._hits(statement, arguments + [terms] * bool(terms))
+        statement = self._statements.find(
+            required=required, groups=len(lists) - required, terms=len(terms), many=long_ones(lists)
+        )
+        arguments = [*self._bounds(criteria, criteria.limit), *lists, *([terms] if terms else ())]
+        return await self._hits(statement, arguments)
 
     async def _put(self, session: Session, rows: Sequence[_Row]) -> list[UUID]:
         columns = [list(column) for column in zip(*rows, strict=True)]
@@ -182,7 +165,7 @@ class PostgresDriver(DeletingDriver[str], ScanningDriver[str], RevisingDriver[st
     async def delete(self, item_id: UUID) -> bool:
         statement = self._statements.delete
         row = self._allowed(await self._transport.run(statement, self._name, item_id))
-        if not row[2] and await self.get([item_id]):
+        if row[2] != row[3]:
             raise MemoryAdapterError("delete: the database skipped the row")
         return bool(row[2])
 
@@ -195,19 +178,20 @@ class PostgresDriver(DeletingDriver[str], ScanningDriver[str], RevisingDriver[st
         """Delete every item, and the namespace too unless it has rows that are not ours."""
 
         async def forget(session: Session) -> None:
-            await session.run(self._statements.lock)
+            await session.run(self._statements.lock_alone)
+            self._allowed(await session.run(self._statements.clear, self._name))
             await session.run(self._statements.forget, self._name)
 
-        await self.clear()
         await self._transport.transact("forget", forget)
 
     # Scan
 
     async def page(self, criteria: Criteria, after: UUID | None, size: int) -> Sequence[Hit[str]]:
-        required, groups = self._tokens(criteria)
-        statement = self._statements.page(required=bool(required), groups=len(groups))
-        arguments = [*self._bounds(criteria, size), *([required] if required else ()), *groups]
-        return await self._hits(statement, [*arguments, after or _NIL, after is None])
+        required, lists = self._tokens(criteria)
+        groups = len(lists) - required
+        statement = self._statements.page(required=required, groups=groups, many=long_ones(lists))
+        arguments = [*self._bounds(criteria, size), *lists, after or _NIL, after is None]
+        return await self._hits(statement, arguments)
 
     # Revisions
 
@@ -233,7 +217,7 @@ class PostgresDriver(DeletingDriver[str], ScanningDriver[str], RevisingDriver[st
 
     @property
     def signature(self) -> Mapping[str, str]:
-        return schema.SIGNATURE
+        return self._signature
 
     async def remembered(self) -> Mapping[str, str]:
         rows = self._found(await self._transport.run(self._statements.remembered, self._name))
@@ -290,8 +274,11 @@ class PostgresDriver(DeletingDriver[str], ScanningDriver[str], RevisingDriver[st
         marked = f" {self._mark}".join(("", *tokens))[1:]  # each token behind the mark
         return " ".join(map(texts.__getitem__, weights.values())), marked
 
-    def _tokens(self, criteria: Criteria) -> tuple[list[str], list[list[str]]]:
-        """Give the tokens that all must be there, and the groups of which one must be."""
+    def _tokens(self, criteria: Criteria) -> tuple[bool, list[list[str]]]:
+        """Give the lists of tokens: those that all must be there, and the groups of which one must be.
+
+        The first result says whether there are any of the former.
+        """
         required = list(criteria.terms)
         groups: list[list[str]] = []
         for group in (*criteria.facets, *((criteria.tags,) if criteria.tags else ())):
@@ -299,7 +286,11 @@ class PostgresDriver(DeletingDriver[str], ScanningDriver[str], RevisingDriver[st
                 required.append(group[0])
             else:
                 groups.append([self._mark + token for token in group])
-        return [self._mark + token for token in required], groups
+        if len(groups) > MAX_GROUPS:
+            raise UnsupportedMemoryQuery({"filters"})
+        if not required:
+            return False, groups
+        return True, [[self._mark + token for token in dict.fromkeys(required)], *groups]
 
     def _bounds(self, criteria: Criteria, limit: int) -> tuple[Any, ...]:
         return self._name, min(limit, _LARGEST), criteria.created_after, criteria.created_before, True

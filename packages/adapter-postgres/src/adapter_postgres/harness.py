@@ -5,9 +5,10 @@ They have the kit's hooks by shape and do not import it.
 
 from collections.abc import Mapping, Sequence
 from typing import Any
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import parse_qs, urlsplit, urlunsplit
 from uuid import UUID, uuid4
 
+from adapter_core import MemoryAdapterUnavailable
 from adapter_core.testing import Engine, Environment, FaultHooks, ImmediateHarness, TransportCall
 
 from . import embedded, staging, testing
@@ -145,6 +146,7 @@ class ServerHarness(ImmediateHarness):
         """Connect for staging, make the tables, and start the proxy."""
         if self._admin is None:
             url = await self.url()
+            _check_address(url)
             self._admin = await staging.Admin.connect(url, self._settings)
             parts = urlsplit(url)
             self._proxy = Proxy(parts.hostname or "localhost", parts.port or 5432)
@@ -157,6 +159,15 @@ class ServerHarness(ImmediateHarness):
         assert self._proxy is not None
         account, at, _ = parts.netloc.rpartition("@")
         return urlunsplit(parts._replace(netloc=f"{account}{at}127.0.0.1:{self._proxy.port}"))
+
+
+def _check_address(url: str) -> None:
+    """Refuse an address whose server the proxy would not stand before."""
+    parts = urlsplit(url)
+    if "," in parts.netloc or {"host", "hostaddr", "port", "service"} & parse_qs(parts.query).keys():
+        raise MemoryAdapterUnavailable(
+            "the harness needs an address of one server, with its host and port before the path"
+        )
 
 
 class PostgresEmbeddedHarness(ServerHarness):

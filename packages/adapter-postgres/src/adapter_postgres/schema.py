@@ -101,6 +101,7 @@ def signature_text(signature: Mapping[str, str]) -> str:
 _RIGHTS = """-- The role of the store needs USAGE on the schema {schema} and on the sequence {revision},
 -- SELECT on {version}, SELECT, INSERT and UPDATE on {namespaces},
 -- and SELECT, INSERT, UPDATE and DELETE on {items}. It adds the row of its namespace itself.
+-- For drop_namespace it also needs DELETE on {namespaces}.
 """
 # the catalogue's tables are read, and not functions that look a name up: those may answer from what
 # the session knew before it waited for the lock

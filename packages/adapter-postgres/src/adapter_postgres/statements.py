@@ -5,6 +5,7 @@ is never taken for an empty one, and says how the namespace is indexed. A write 
 is indexed as the writer indexes and the server keeps what it acknowledges.
 """
 
+from collections.abc import Sequence
 from functools import cache
 
 from adapter_core import Durability
@@ -14,6 +15,8 @@ from .transport import Shape, Statement
 
 SCORED_ONE_BY_ONE = 8
 """The weights of up to so many asked terms are added without a loop."""
+MANY = 64
+"""More tokens than this are compared by their hashes: a comparison of arrays takes each with each."""
 
 _DURABLE = {
     "power": "current_setting('synchronous_commit') <> 'off' AND current_setting('fsync') = 'on'",
@@ -68,6 +71,7 @@ WITH n AS (
     UPDATE {items} i SET
         created_at = $4,
         revision = nextval('{revision}'),
+        indexed_as = $2,
         weights = string_to_array($5, ' ')::real[],
         tokens = string_to_array($6, ' '),
         document = $7
@@ -78,15 +82,17 @@ WITH n AS (
 )
 SELECT n.current, n.durable, (SELECT revision FROM w) FROM n
 """
+# what is there is locked, and so a difference is not another writer's doing
 _DELETE = """
 WITH n AS (
     SELECT true AS current, {durable} AS durable FROM {namespaces} WHERE name = $1
+), doomed AS MATERIALIZED (
+    SELECT i.id FROM {items} i, n
+    WHERE n.durable AND i.ns = $1 AND i.id = $2 AND i.marker = '{marker}' FOR UPDATE OF i
 ), w AS (
-    DELETE FROM {items} i USING n
-    WHERE n.durable AND i.ns = $1 AND i.id = $2 AND i.marker = '{marker}'
-    RETURNING i.id
+    DELETE FROM {items} i USING doomed d WHERE i.ns = $1 AND i.id = d.id RETURNING i.id
 )
-SELECT n.current, n.durable, (SELECT count(*) FROM w) FROM n
+SELECT n.current, n.durable, (SELECT count(*) FROM w), (SELECT count(*) FROM doomed) FROM n
 """
 # locked in the order in which batches are written, so that the two cannot wait for each other
 _CLEAR = """
@@ -112,13 +118,18 @@ WHERE n.name = $1 ORDER BY i.id
 _REINDEX = """
 WITH n AS (
     SELECT true AS current, {durable} AS durable FROM {namespaces} WHERE name = $1
+), locked AS MATERIALIZED (
+    SELECT i.id FROM {items} i, n
+    WHERE n.durable AND i.ns = $1 AND i.id = ANY($3::uuid[]) AND i.marker = '{marker}'
+    ORDER BY i.id FOR UPDATE OF i
 ), w AS (
     UPDATE {items} i SET
         indexed_as = $2,
         weights = string_to_array(r.weights, ' ')::real[],
         tokens = string_to_array(r.tokens, ' ')
-    FROM n, unnest($3::uuid[], $4::bigint[], $5::text[], $6::text[]) AS r (id, revision, weights, tokens)
-    WHERE n.durable AND i.ns = $1 AND i.id = r.id AND i.marker = '{marker}' AND i.revision = r.revision
+    FROM locked l,
+        unnest($3::uuid[], $4::bigint[], $5::text[], $6::text[]) AS r (id, revision, weights, tokens)
+    WHERE i.ns = $1 AND i.id = l.id AND i.id = r.id AND i.revision = r.revision
     RETURNING i.id
 )
 SELECT n.current, n.durable, (SELECT count(*) FROM w) FROM n
@@ -133,6 +144,9 @@ UPDATE {namespaces} SET indexed_as = $2 WHERE name = $1 AND NOT EXISTS (
     SELECT FROM {items} i WHERE i.ns = $1 AND i.marker = '{marker}' AND i.indexed_as <> $2
 ) RETURNING true
 """
+# no writer is under way, and none begins before the end; a lock that two cannot share, since whoever
+# has it deletes under it
+_LOCK_ALONE = "LOCK TABLE {items} IN SHARE ROW EXCLUSIVE MODE"
 _FORGET = """
 DELETE FROM {namespaces} WHERE name = $1 AND NOT EXISTS (SELECT FROM {items} i WHERE i.ns = $1)
 RETURNING true
@@ -159,6 +173,20 @@ _SUM = """(
         SELECT sum({weight} ORDER BY asked.nr)
         FROM unnest(${parameter}::text[]) WITH ORDINALITY AS asked (term, nr)
     )"""
+_SUM_BY_HASH = """(
+        SELECT sum(t.weight::float8 ORDER BY asked.nr)
+        FROM unnest(${parameter}::text[]) WITH ORDINALITY AS asked (term, nr)
+        JOIN unnest(i.tokens, i.weights) AS t (token, weight) ON t.token = asked.term
+    )"""
+_ALL_OF = " AND i.tokens @> ${nr}::text[]"
+_ANY_OF = " AND i.tokens && ${nr}::text[]"
+# the first tokens can still be looked up in the index
+_ALL_OF_MANY = """ AND i.tokens @> (${nr}::text[])[:{many}] AND (
+        SELECT count(*) FROM unnest(i.tokens) AS t (token) WHERE t.token = ANY(${nr}::text[])
+    ) = cardinality(${nr}::text[])"""
+_ANY_OF_MANY = """ AND EXISTS (
+        SELECT FROM unnest(i.tokens) AS t (token) WHERE t.token = ANY(${nr}::text[])
+    )"""
 _PAGE = """
 SELECT n.indexed_as, h.id, h.document, NULL FROM {{namespaces}} n
 LEFT JOIN (
@@ -167,6 +195,11 @@ LEFT JOIN (
 ) h ON true
 WHERE n.name = $1 ORDER BY h.id
 """
+_FIRST = 6  # the number of the first parameter with tokens
+
+Many = frozenset[int]
+"""Which lists of tokens of a search are long: the required ones are number 0 if there are any."""
+NONE: Many = frozenset()
 
 
 class Statements:
@@ -193,6 +226,7 @@ class Statements:
         self.outdated = self._made("outdated", _OUTDATED)
         self.reindex = self._made("reindex", _REINDEX)
         self.lock = self._made("lock_items", _LOCK)
+        self.lock_alone = self._made("lock_items", _LOCK_ALONE)
         self.adopt = self._made("adopt", _ADOPT)
         self.forget = self._made("forget", _FORGET)
         self.find = cache(self._find)
@@ -201,42 +235,46 @@ class Statements:
     def _made(self, name: str, sql: str, shape: Shape = (False, 0, 0)) -> Statement:
         return Statement(name, self._names.fill(sql.replace("{durable}", self._durable)), shape)
 
-    def _find(self, *, required: bool, groups: int, terms: int) -> Statement:
+    def _find(self, *, required: bool, groups: int, terms: int, many: Many = NONE) -> Statement:
         """Write a search.
 
         Args:
             required: Whether there are tokens that all must be there.
             groups: How many groups of tokens there are of which one must be there.
             terms: How many terms make the score.
+            many: Which of the lists of tokens, the required ones being the first, are long.
         """
-        conditions, following = _conditions(required, groups)
+        conditions, following = _conditions(required, groups, many)
         outer = _BEST if terms else _NEWEST.format(x="h")
         order = _BEST_OF if terms else _NEWEST.format(x="i")
         score = _score(terms, following) if terms else "NULL::float8"
         sql = _FIND.format(score=score, conditions=conditions, order=order, outer=outer)
         return self._made("find", sql, (required, groups, terms))
 
-    def _page(self, *, required: bool, groups: int) -> Statement:
-        conditions, following = _conditions(required, groups)
+    def _page(self, *, required: bool, groups: int, many: Many = NONE) -> Statement:
+        conditions, following = _conditions(required, groups, many)
         sql = _PAGE.format(conditions=conditions, after=following, first=following + 1)
         return self._made("page", sql, (required, groups, 0))
 
 
-def _conditions(required: bool, groups: int) -> tuple[str, int]:
+def long_ones(lists: Sequence[Sequence[str]]) -> Many:
+    """Say which lists of tokens are long."""
+    return frozenset(n for n, tokens in enumerate(lists) if len(tokens) > MANY)
+
+
+def _conditions(required: bool, groups: int, many: Many) -> tuple[str, int]:
     """Write the conditions, and the number of the first parameter behind theirs."""
     tokens = _PLANNED
-    following = 6
-    if required:
-        tokens += f" AND i.tokens @> ${following}::text[]"
-        following += 1
-    for _ in range(groups):
-        tokens += f" AND i.tokens && ${following}::text[]"
-        following += 1
-    return _CONDITIONS.format(tokens=tokens), following
+    for n in range(required + groups):
+        few, long = (_ALL_OF, _ALL_OF_MANY) if required and not n else (_ANY_OF, _ANY_OF_MANY)
+        tokens += (long if n in many else few).format(nr=_FIRST + n, many=MANY)
+    return _CONDITIONS.format(tokens=tokens), _FIRST + required + groups
 
 
 def _score(terms: int, parameter: int) -> str:
     """Add up the weights of the asked terms, always in the order in which they are asked."""
+    if terms > MANY:
+        return _SUM_BY_HASH.format(parameter=parameter)
     if terms > SCORED_ONE_BY_ONE:
         return _SUM.format(weight=_WEIGHT.format(term="asked.term"), parameter=parameter)
     return " + ".join(_WEIGHT.format(term=f"(${parameter}::text[])[{n}]") for n in range(1, terms + 1))

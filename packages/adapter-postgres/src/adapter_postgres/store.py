@@ -140,7 +140,12 @@ class PostgresMemoryStore(
 
         Args:
             options: `schema` and `table`, as `PostgresSettings` has them.
+
+        Raises:
+            MemoryAdapterError: There is no such option, or a name is not legal.
         """
+        if unknown := sorted(options.keys() - {"schema", "table"}):
+            raise MemoryAdapterError(f"the DDL has the options schema and table, not {', '.join(unknown)}")
         return ddl(**options)
 
     @property
@@ -158,12 +163,26 @@ class PostgresMemoryStore(
             f"in it {tables}, and the sequence {table}_revision",
         )
 
+    async def close(self) -> None:
+        """Wait for the calls that are under way, then close every connection of our own. Idempotent.
+
+        An injected pool is left open.
+
+        Raises:
+            MemoryAdapterError: Something could not be released; the rest was. Raised once.
+        """
+        await super().close()
+        await self._mapped(
+            "close", self._driver.close
+        )  # a first call that was cancelled may still be connecting
+
     async def drop_namespace(self) -> None:
         """Delete every item, and the namespace itself.
 
         For a namespace that is not used any more. Every store of it, this one too, is unavailable
         afterwards; a new one makes the namespace anew. A namespace with rows that are not this
-        adapter's is only emptied.
+        adapter's is only emptied. All is one transaction, which waits for the writers of these tables
+        and lets none begin. The role needs DELETE on the table of the namespaces for it.
 
         Raises:
             MemoryAdapterUnavailable: The server was not reached, or the namespace is gone already.

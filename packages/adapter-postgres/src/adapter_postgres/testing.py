@@ -207,7 +207,7 @@ class FakePostgres:
         there = self._ours(name, item_id) is not None
         if there:
             del self.rows[name, item_id]
-        return [(True, True, int(there))]
+        return [(True, True, int(there), int(there))]
 
     def _do_clear(self, name: str) -> Sequence[Row]:
         if name not in self.namespaces:

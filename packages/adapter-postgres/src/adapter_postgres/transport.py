@@ -2,7 +2,7 @@
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from adapter_core import MemoryAdapterUnavailable
@@ -63,7 +63,7 @@ class Transport(Session, Protocol):
         ...
 
     async def close(self) -> None:
-        """Close every connection."""
+        """Close every connection. It may be called again."""
         ...
 
 
@@ -143,7 +143,7 @@ class ServerTransport(_Leasing):
             raise
 
     async def close(self) -> None:
-        """Close every connection, those too that are being given up."""
+        """Close every connection, those too that are being given up. Idempotent."""
         idle, self._idle = self._idle, []
         closing = [connection.close(CLOSE_TIMEOUT) for connection in idle]
         outcomes = await asyncio.gather(*closing, *self._ending, return_exceptions=True)
@@ -156,11 +156,7 @@ class ServerTransport(_Leasing):
             await self._wait_for_slot()
         else:
             await self._slots.acquire()
-        try:
-            return self._usable() or await self._connect()
-        except BaseException:
-            self._slots.release()
-            raise
+        return self._usable() or await self._connect()
 
     async def give_back(self, connection: "Connection") -> None:
         """Keep a connection, unless it may be in the middle of something."""
@@ -186,9 +182,27 @@ class ServerTransport(_Leasing):
         return None
 
     async def _connect(self) -> "Connection":
-        from . import client  # noqa: PLC0415 - the client library is loaded when it is first used
+        connecting = asyncio.get_running_loop().create_task(_connected(self._url, self._settings))
+        try:
+            return await asyncio.shield(connecting)
+        except asyncio.CancelledError:
+            # asyncpg, cancelled itself, may leave behind an exception that nobody retrieves
+            self._on_the_side(self._abandon(connecting))
+            raise
+        except BaseException:
+            self._slots.release()
+            raise
 
-        return await client.connect(self._url, self._settings)
+    async def _abandon(self, connecting: "asyncio.Task[Connection]") -> None:
+        """Let a connection be made, if that does not take long, and close it."""
+        try:
+            await asyncio.wait((connecting,), timeout=CLOSE_TIMEOUT)
+            connecting.cancel()
+            await asyncio.wait((connecting,))
+            if not connecting.cancelled() and connecting.exception() is None:
+                await connecting.result().close(CLOSE_TIMEOUT)
+        finally:
+            self._slots.release()
 
     def _give_up(self, connection: "Connection") -> None:
         """Close a connection on the side; its slot is free when the server has let go of it."""
@@ -199,7 +213,10 @@ class ServerTransport(_Leasing):
             finally:
                 self._slots.release()
 
-        ending = asyncio.get_running_loop().create_task(end())
+        self._on_the_side(end())
+
+    def _on_the_side(self, work: Coroutine[Any, Any, None]) -> None:
+        ending = asyncio.get_running_loop().create_task(work)
         self._ending.add(ending)
         ending.add_done_callback(self._forget)
 
@@ -207,6 +224,12 @@ class ServerTransport(_Leasing):
         self._ending.discard(ending)
         if not ending.cancelled():
             ending.exception()  # seen: the connection is gone either way
+
+
+async def _connected(url: str, settings: PostgresSettings) -> "Connection":
+    from . import client  # noqa: PLC0415 - the client library is loaded when it is first used
+
+    return await client.connect(url, settings)
 
 
 class PoolTransport(_Leasing):
@@ -220,6 +243,7 @@ class PoolTransport(_Leasing):
     def __init__(self, pool: "Pool", settings: PostgresSettings) -> None:
         self._pool = pool
         self._settings = settings
+        self._checked: set[int] = set()  # server processes
 
     async def open(self, setup: Work[None]) -> None:
         """Run the set-up."""
@@ -231,7 +255,16 @@ class PoolTransport(_Leasing):
     async def take(self) -> "Connection":
         from . import client  # noqa: PLC0415 - the client library is loaded when it is first used
 
-        return await client.borrow(self._pool, self._settings)
+        connection = await client.borrow(self._pool, self._settings)
+        process = connection.server_process
+        if process not in self._checked:
+            try:
+                await connection.check_types()
+            except BaseException:
+                await self.give_back(connection)
+                raise
+            self._checked.add(process)
+        return connection
 
     async def give_back(self, connection: "Connection") -> None:
         await connection.give_back(self._pool, CLOSE_TIMEOUT)
