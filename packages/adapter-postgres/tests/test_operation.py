@@ -299,6 +299,27 @@ async def test_a_statement_that_takes_too_long_is_unavailable_and_ends_on_the_se
     assert len(await store.search(MemoryQuery())) == 1
 
 
+async def test_a_timeout_of_ours_and_one_of_the_caller_are_told_apart(server, settings, admin, on_server):
+    store = on_server(settings=changed(settings, pool_size=1, command_timeout=0.5))
+    await store.store(MemoryItem())
+    async with blocked(server, settings, admin):
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.05):
+                await store.store(MemoryItem())
+        await until(lambda: no_backends_waiting(admin))
+        await is_unavailable(store.store(MemoryItem()))
+        assert asyncio.current_task().cancelling() == 0
+    assert len(await store.search(MemoryQuery())) == 1
+
+
+async def test_no_timer_is_left_when_a_store_is_closed(on_server):
+    loop = asyncio.get_running_loop()
+    store = on_server()
+    await asyncio.gather(*(store.search(MemoryQuery()) for _ in range(20)))
+    await store.close()
+    assert [timer for timer in loop._scheduled if not timer.cancelled()] == []
+
+
 async def no_backends_waiting(admin):
     return not await backends(admin, "wait_event_type = 'Lock'")
 

@@ -12,6 +12,7 @@ import asyncpg
 from adapter_core import MemoryAdapterError, MemoryAdapterUnavailable
 
 from . import states
+from .limits import Watch
 from .settings import PostgresSettings
 
 Pool = asyncpg.Pool
@@ -36,22 +37,36 @@ class Connection:
 
     Args:
         native: What asyncpg gave.
-        seconds: How long one statement may take.
+        watch: Calls `time_out` when a statement takes too long.
     """
 
-    def __init__(self, native: Any, seconds: float) -> None:
+    def __init__(self, native: Any, watch: "Watch[Connection]") -> None:
         self._native = native
-        self._seconds = seconds
+        self._watch = watch
         self._running = False
+        self._task: asyncio.Task[Any] | None = None
+        self._timed_out = False
 
     async def run(self, sql: str, *arguments: Any) -> Sequence[Row]:
         """Run one statement.
 
         A server's error leaves the connection at rest; anything else that ends it early does not.
+
+        Raises:
+            TimeoutError: It took too long, and the server was asked to cancel it.
         """
+        # asyncpg's own timeout costs several times as much: a timer for each statement
+        self._task = task = asyncio.current_task()
+        assert task is not None
+        cancelling = task.cancelling()
         self._running = True
+        self._watch.begin(self)
         try:
-            rows: Sequence[Row] = await self._native.fetch(sql, *arguments, timeout=self._seconds)
+            rows: Sequence[Row] = await self._native.fetch(sql, *arguments)
+        except asyncio.CancelledError as error:
+            if self._timed_out and task.uncancel() <= cancelling:  # nobody else has cancelled it
+                raise TimeoutError from error
+            raise
         except asyncpg.PostgresError as error:
             self._running = False
             _hide_values(error)
@@ -61,8 +76,17 @@ class Connection:
                     f"the backend is unavailable ({type(error).__name__}); nothing was done"
                 ) from error
             raise
+        finally:
+            self._watch.leave(self)
+            self._task = None
         self._running = False
         return rows
+
+    def time_out(self) -> None:
+        """End the statement that runs. asyncpg asks the server to cancel what its caller gives up."""
+        if self._task is not None:
+            self._timed_out = True
+            self._task.cancel()
 
     async def roll_back(self) -> None:
         """End the transaction, unless the connection is in a state in which nothing can be sent."""
@@ -119,8 +143,13 @@ class Connection:
         self._native.terminate()
 
 
-async def connect(url: str, settings: PostgresSettings) -> Connection:
+async def connect(url: str, settings: PostgresSettings, watch: Watch[Connection] | None = None) -> Connection:
     """Open a connection; a failed or cancelled one leaves nothing open.
+
+    Args:
+        url: A libpq URI.
+        settings: Timeouts, and how many statements it keeps.
+        watch: Over the statements; None for one of its own.
 
     Raises:
         MemoryAdapterUnavailable: The server was not reached, or took no connection.
@@ -141,11 +170,11 @@ async def connect(url: str, settings: PostgresSettings) -> Connection:
             f"no connection to the backend ({type(error).__name__}); nothing was sent"
         ) from error
     else:
-        return Connection(native, settings.command_timeout)
+        return Connection(native, watch or Watch(settings.command_timeout, Connection.time_out))
     raise MemoryAdapterError(f"the client cannot read the URL ({reason})")
 
 
-async def borrow(pool: Any, settings: PostgresSettings) -> Connection:
+async def borrow(pool: Any, settings: PostgresSettings, watch: Watch[Connection]) -> Connection:
     """Borrow a connection of a pool.
 
     Raises:
@@ -156,7 +185,7 @@ async def borrow(pool: Any, settings: PostgresSettings) -> Connection:
         raise MemoryAdapterError("the pool belongs to another event loop; make one for each")
     try:
         native = await pool.acquire(timeout=settings.acquire_timeout)
-        return Connection(native, settings.command_timeout)
+        return Connection(native, watch)
     except TimeoutError as error:
         raise MemoryAdapterUnavailable("the pool gave no connection in time; nothing was sent") from error
 

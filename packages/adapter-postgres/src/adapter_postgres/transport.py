@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from adapter_core import MemoryAdapterUnavailable
 
+from .limits import Gate, Watch
 from .settings import PostgresSettings
 
 if TYPE_CHECKING:
@@ -128,7 +129,8 @@ class ServerTransport(_Leasing):
     def __init__(self, url: str, settings: PostgresSettings) -> None:
         self._url = url
         self._settings = settings
-        self._slots = asyncio.Semaphore(settings.pool_size)
+        self._slots = Gate(settings.pool_size, settings.acquire_timeout)
+        self._watch: Watch[Connection] = Watch(settings.command_timeout, _time_out)
         self._idle: list[Connection] = []
         self._ending: set[asyncio.Task[None]] = set()
 
@@ -147,31 +149,26 @@ class ServerTransport(_Leasing):
         idle, self._idle = self._idle, []
         closing = [connection.close(CLOSE_TIMEOUT) for connection in idle]
         outcomes = await asyncio.gather(*closing, *self._ending, return_exceptions=True)
+        self._watch.stop()
+        self._slots.stop()
         for outcome in outcomes:
             if isinstance(outcome, Exception):
                 raise outcome
 
     async def take(self) -> "Connection":
-        if self._slots.locked():
-            await self._wait_for_slot()
-        else:
-            await self._slots.acquire()
+        try:
+            await self._slots.enter()
+        except TimeoutError as error:
+            raise MemoryAdapterUnavailable("every connection stayed busy; nothing was sent") from error
         return self._usable() or await self._connect()
 
     async def give_back(self, connection: "Connection") -> None:
         """Keep a connection, unless it may be in the middle of something."""
         if connection.is_at_rest():
             self._idle.append(connection)
-            self._slots.release()
+            self._slots.leave()
         else:
             self._give_up(connection)
-
-    async def _wait_for_slot(self) -> None:
-        try:
-            async with asyncio.timeout(self._settings.acquire_timeout):
-                await self._slots.acquire()
-        except TimeoutError as error:
-            raise MemoryAdapterUnavailable("every connection stayed busy; nothing was sent") from error
 
     def _usable(self) -> "Connection | None":
         while self._idle:
@@ -182,7 +179,9 @@ class ServerTransport(_Leasing):
         return None
 
     async def _connect(self) -> "Connection":
-        connecting = asyncio.get_running_loop().create_task(_connected(self._url, self._settings))
+        connecting = asyncio.get_running_loop().create_task(
+            _connected(self._url, self._settings, self._watch)
+        )
         try:
             return await asyncio.shield(connecting)
         except asyncio.CancelledError:
@@ -190,7 +189,7 @@ class ServerTransport(_Leasing):
             self._on_the_side(self._abandon(connecting))
             raise
         except BaseException:
-            self._slots.release()
+            self._slots.leave()
             raise
 
     async def _abandon(self, connecting: "asyncio.Task[Connection]") -> None:
@@ -202,7 +201,7 @@ class ServerTransport(_Leasing):
             if not connecting.cancelled() and connecting.exception() is None:
                 await connecting.result().close(CLOSE_TIMEOUT)
         finally:
-            self._slots.release()
+            self._slots.leave()
 
     def _give_up(self, connection: "Connection") -> None:
         """Close a connection on the side; its slot is free when the server has let go of it."""
@@ -211,7 +210,7 @@ class ServerTransport(_Leasing):
             try:
                 await connection.close(CLOSE_TIMEOUT)
             finally:
-                self._slots.release()
+                self._slots.leave()
 
         self._on_the_side(end())
 
@@ -226,10 +225,14 @@ class ServerTransport(_Leasing):
             ending.exception()  # seen: the connection is gone either way
 
 
-async def _connected(url: str, settings: PostgresSettings) -> "Connection":
+async def _connected(url: str, settings: PostgresSettings, watch: "Watch[Connection]") -> "Connection":
     from . import client  # noqa: PLC0415 - the client library is loaded when it is first used
 
-    return await client.connect(url, settings)
+    return await client.connect(url, settings, watch)
+
+
+def _time_out(connection: "Connection") -> None:
+    connection.time_out()
 
 
 class PoolTransport(_Leasing):
@@ -243,6 +246,7 @@ class PoolTransport(_Leasing):
     def __init__(self, pool: "Pool", settings: PostgresSettings) -> None:
         self._pool = pool
         self._settings = settings
+        self._watch: Watch[Connection] = Watch(settings.command_timeout, _time_out)
         self._checked: set[int] = set()  # server processes
 
     async def open(self, setup: Work[None]) -> None:
@@ -251,11 +255,12 @@ class PoolTransport(_Leasing):
 
     async def close(self) -> None:
         """Leave the pool to its owner."""
+        self._watch.stop()
 
     async def take(self) -> "Connection":
         from . import client  # noqa: PLC0415 - the client library is loaded when it is first used
 
-        connection = await client.borrow(self._pool, self._settings)
+        connection = await client.borrow(self._pool, self._settings, self._watch)
         process = connection.server_process
         if process not in self._checked:
             try:
