@@ -142,7 +142,8 @@ class AdapterStore(Generic[ItemT]):
             UnsupportedMemoryQuery: Naming every rejected key. Nothing was sent.
             MemoryAdapterUnavailable: The backend was not reached or did not answer.
         """
-        return [self._item(hit.id, hit.document) for hit in await self._find(query)]
+        item = self._item
+        return [item(item_id, document) for item_id, document, _ in await self._find(query)]
 
     # Lifecycle
 
@@ -200,40 +201,43 @@ class AdapterStore(Generic[ItemT]):
         if self._item_type is DEFAULT_ITEM_TYPE:
             return  # it keeps every checked item as it is
         # of a copy: a class may change what it is given, and the caller's item is not its to change
-        built = self._built(decode_document(encode_document(expected)))
-        if isinstance(built, str):
-            raise UnrepresentableItem("item_type", built)
-        if not same_fields(built, expected):
-            raise UnrepresentableItem("item_type", "the item class changes the fields it is given")
+        try:
+            built = self._built(decode_document(encode_document(expected)))
+        except _Refused as refusal:
+            reason = str(refusal)
+        else:
+            if same_fields(built, expected):
+                return
+            reason = "the item class changes the fields it is given"
+        raise UnrepresentableItem("item_type", reason)
 
-    def _built(self, fields: ItemFields) -> ItemT | str:
-        """Build what is handed out; a text says why the item class refuses.
+    def _built(self, fields: ItemFields) -> ItemT:
+        """Build what is handed out.
 
-        The class's own error is not chained: it tends to show the values.
+        Raises:
+            _Refused: The item class refuses. Its own error is not chained: it tends to show the values.
         """
+        item_id, created_at, metadata, content, tags = fields
         try:
             return self._item_type(
-                id=fields.id,
-                created_at=fields.created_at,
-                metadata=fields.metadata,
-                content=fields.content,
-                tags=fields.tags,
+                id=item_id, created_at=created_at, metadata=metadata, content=content, tags=tags
             )
         except Exception as error:  # noqa: BLE001 - a host's class may raise anything; the callers map it
-            return f"the item class refuses it ({type(error).__name__})"
+            reason = f"the item class refuses it ({type(error).__name__})"
+        raise _Refused(reason)
 
     def _item(self, item_id: UUID, document: Any) -> ItemT:
         """Decode what the driver read into a fresh item."""
         try:
             fields = self._driver.unpack(document)
+            if fields[0] == item_id:
+                return self._built(fields)
+            reason = " is that of another item"
+        except _Refused as refusal:
+            reason = f": {refusal}"
         except ValueError as error:
             raise MemoryAdapterError(f"the stored record of {item_id} is malformed") from error
-        if fields.id != item_id:
-            raise MemoryAdapterError(f"the stored record of {item_id} is that of another item")
-        built = self._built(fields)
-        if isinstance(built, str):
-            raise MemoryAdapterError(f"the stored record of {item_id}: {built}")
-        return built
+        raise MemoryAdapterError(f"the stored record of {item_id}{reason}")
 
     async def _put(self, records: Sequence[Record[Any]]) -> Sequence[None]:
         """Write a batch as a whole; of the same id twice, the last wins."""
@@ -263,7 +267,11 @@ class AdapterStore(Generic[ItemT]):
 
     async def _call(self, verb: str, operation: Callable[[], Awaitable[T]], *, write: bool = False) -> T:
         """Run one operation of the driver as a call of its own."""
-        return await self._counted(self._answered(verb, operation, write=write))
+        self._begin()
+        try:
+            return await self._answered(verb, operation, write=write)
+        finally:
+            self._leave()
 
     async def _counted(self, call: Coroutine[Any, Any, T]) -> T:
         """Run a call that `close` waits for; none begins on a closed store."""
@@ -282,7 +290,12 @@ class AdapterStore(Generic[ItemT]):
         if not self._ready:
             await self._mapped(verb, self._connect)
             self._ready = True
-        return await self._mapped(verb, operation, write=write)
+        try:
+            return await operation()
+        except MemoryAdapterError:
+            raise
+        except Exception as error:
+            raise self._as_ours(verb, error, write=write) from error
 
     def _begin(self) -> None:
         self._check_usable()
@@ -319,14 +332,17 @@ class AdapterStore(Generic[ItemT]):
         except MemoryAdapterError:
             raise
         except Exception as error:
-            # a native message may hold values or a password, so only its type is shown
-            name = type(error).__name__
-            if not self._driver.is_unavailable(error):
-                raise MemoryAdapterError(f"{verb}: the backend refused ({name})") from error
-            outcome = "; it is unknown whether the item was stored" if write else ""
-            raise MemoryAdapterUnavailable(
-                f"{verb}: the backend is unavailable ({name}){outcome}", outcome_unknown=write
-            ) from error
+            raise self._as_ours(verb, error, write=write) from error
+
+    def _as_ours(self, verb: str, error: Exception, *, write: bool) -> MemoryAdapterError:
+        # a native message may hold values or a password, so only its type is shown
+        name = type(error).__name__
+        if not self._driver.is_unavailable(error):
+            return MemoryAdapterError(f"{verb}: the backend refused ({name})")
+        outcome = "; it is unknown whether the item was stored" if write else ""
+        return MemoryAdapterUnavailable(
+            f"{verb}: the backend is unavailable ({name}){outcome}", outcome_unknown=write
+        )
 
     def _check_usable(self) -> None:
         self._check_loop()
@@ -339,6 +355,10 @@ class AdapterStore(Generic[ItemT]):
             self._loop = loop
         elif self._loop is not loop:
             raise MemoryAdapterError("the store belongs to another event loop; make one for each")
+
+
+class _Refused(Exception):
+    """The item class does not take what it is given."""
 
 
 def check_id(item_id: object) -> None:
