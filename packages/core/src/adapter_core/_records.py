@@ -9,7 +9,7 @@ from uuid import UUID
 from ._errors import MemoryAdapterError, UnsupportedMemoryQuery
 from ._items import AnyOf, ItemFields, QueryLike
 from ._terms import content_terms, terms
-from ._tokens import facet_token, is_scalar, tag_token, term_token
+from ._tokens import facet_token, is_scalar, tag_token, term_token, term_tokens
 
 DocumentT = TypeVar("DocumentT")
 
@@ -97,7 +97,7 @@ def index_tokens(
     return (
         tuple(dict.fromkeys(map(tag_token, item.tags))),
         tuple(facet_token(key, value) for key, value in item.metadata.items() if is_scalar(value)),
-        {term_token(term): count for term, count in content_terms(item.content).items()},
+        term_tokens(content_terms(item.content)),
     )
 
 

@@ -11,13 +11,14 @@ would be longer than 100 bytes becomes its SHA-256.
 
 import hashlib
 import re
+from collections.abc import Mapping
 from typing import Any
 
 MAX_TOKEN_BYTES = 100
 
 _PLAIN = re.compile("[a-z0-9]*")
-_OTHER = re.compile("[^a-z0-9]")
 _ESCAPES = {byte: f"_{byte:02x}" for byte in range(256)}
+_ESCAPED = {byte: text for byte, text in _ESCAPES.items() if not _PLAIN.fullmatch(chr(byte))}
 
 
 def tag_token(tag: str) -> str:
@@ -30,6 +31,14 @@ def term_token(term: str) -> str:
     if len(term) < MAX_TOKEN_BYTES and _PLAIN.fullmatch(term):
         return "w" + term  # nearly every term, and an item has many
     return _bounded("w" + _escape(term))
+
+
+def term_tokens(counts: Mapping[str, int]) -> dict[str, int]:
+    """Give the search tokens of counted terms with their counts, in their order."""
+    # most items have nothing but plain words
+    if _PLAIN.fullmatch("".join(counts)) and max(map(len, counts), default=0) < MAX_TOKEN_BYTES:
+        return {"w" + term: count for term, count in counts.items()}
+    return {term_token(term): count for term, count in counts.items()}
 
 
 def facet_token(key: str, value: bool | int | float | str | None) -> str:
@@ -76,13 +85,9 @@ def _escape(text: str) -> str:
     if _PLAIN.fullmatch(text):
         return text
     if text.isascii():
-        return _OTHER.sub(_escape_ascii, text)
+        return text.translate(_ESCAPED)
     data = text.encode("utf-8", "surrogatepass")
     return "".join(chr(byte) if 97 <= byte <= 122 or 48 <= byte <= 57 else _ESCAPES[byte] for byte in data)
-
-
-def _escape_ascii(match: re.Match[str]) -> str:
-    return _ESCAPES[ord(match.group())]
 
 
 def _bounded(token: str) -> str:
