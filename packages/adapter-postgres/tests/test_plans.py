@@ -77,6 +77,24 @@ async def test_what_matches_much_is_walked_newest_first_and_ends_at_the_limit(fi
     assert "memories_tokens" not in found
 
 
+async def test_in_a_small_table_too_what_few_items_have_is_found_by_the_index_of_tokens(on_server, admin):
+    store = on_server(filters=["k"])
+    items = [
+        MemoryItem(
+            content=" ".join(f"w{n * word % 997}" for word in range(60)),
+            tags=[f"tag{n % 4}"],
+            metadata={"k": n % 3},
+            created_at=float(n),
+        )
+        for n in range(1000)
+    ]
+    await store.store_many(items)
+    await admin.run("VACUUM ANALYZE {items}")
+    found = await plan(store, admin, tags=["tag1"], filters={"k": 1}, limit=20)
+    assert "memories_tokens" in found
+    assert "memories_newest" not in found
+
+
 async def test_the_first_large_batch_lets_postgres_count(on_server, admin):
     store = on_server()
     known = "SELECT reltuples FROM pg_class WHERE oid = '{items}'::regclass"
