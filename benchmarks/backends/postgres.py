@@ -169,7 +169,7 @@ class Raw(ServerContender):
             self._free.put_nowait(connection)
 
     async def store_many(self, items: Iterable[MemoryItem]) -> None:
-        rows = sorted(map(self._row, items), key=lambda row: row[0])
+        rows = sorted(map(self._row, items), key=lambda row: row[0].int)
         connection = await self._free.get()
         try:
             async with connection.native.transaction():
@@ -226,8 +226,9 @@ class Raw(ServerContender):
         fields = check_item(item)
         tags, facets, counted = index_tokens(fields)
         weights = term_weights(counted)
-        tokens = " ".join(self._mark + token for token in (*weights, *tags, *facets))
-        written = " ".join(map(repr, weights.values()))
+        texts = {weight: repr(weight) for weight in set(weights.values())}
+        tokens = f" {self._mark}".join(("", *weights, *tags, *facets))[1:]
+        written = " ".join(map(texts.__getitem__, weights.values()))
         return fields.id, fields.created_at, written, tokens, encode_document(fields)
 
     def _bounds(self, limit: int) -> tuple[Any, ...]:
