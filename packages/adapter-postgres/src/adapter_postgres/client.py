@@ -4,7 +4,7 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 import asyncpg
@@ -56,8 +56,7 @@ class Connection:
             TimeoutError: It took too long, and the server was asked to cancel it.
         """
         # asyncpg's own timeout costs several times as much: a timer for each statement
-        self._task = task = asyncio.current_task()
-        assert task is not None
+        self._task = task = cast("asyncio.Task[Any]", asyncio.current_task())
         cancelling = task.cancelling()
         self._running = True
         self._watch.begin(self)
