@@ -4,7 +4,7 @@ from uuid import UUID
 import pytest
 
 from adapter_core import MemoryAdapterError, MemoryAdapterUnavailable, same_fields
-from adapter_core._coalescer import MAX_BATCH
+from adapter_core._coalescer import MAX_BATCH, MIN_PART
 
 ONE, TWO, THREE = UUID(int=1), UUID(int=2), UUID(int=3)
 
@@ -201,3 +201,48 @@ async def test_a_batch_that_is_cancelled_leaves_no_caller_waiting(store, driver,
     driver.errors["put"] = asyncio.CancelledError()
     got = await together(*(store.store(item(number)) for number in (1, 2)))
     assert [type(one) for one in got] == [asyncio.CancelledError] * 2
+
+
+def _by_batch(driver) -> list[list[int]]:
+    return [[record.id.int for record in records] for records in driver.asked]
+
+
+async def test_a_driver_that_takes_two_puts_at_once_gets_the_halves_of_a_tick(make, driver, item) -> None:
+    driver.puts_at_once = 2
+    store = make()
+    gate = driver.hold("put")
+    calls = [asyncio.ensure_future(store.store(item(number))) for number in range(2 * MIN_PART + 1)]
+    await gate.entered.wait()
+    await tick()
+    assert driver.log.count("put") == 2  # before one is answered
+    gate.opened.set()
+    assert [one.int for one in await together(*calls)] == list(range(2 * MIN_PART + 1))
+    assert _by_batch(driver) == [[*range(MIN_PART + 1)], [*range(MIN_PART + 1, 2 * MIN_PART + 1)]]
+
+
+async def test_what_is_on_its_way_counts_as_one_of_the_parts(make, driver, item) -> None:
+    driver.puts_at_once = 2
+    store = make()
+    gate = driver.hold("put")
+    calls = [asyncio.ensure_future(store.store(item(number))) for number in (1, 2)]
+    await gate.entered.wait()
+    calls += [asyncio.ensure_future(store.store(item(number))) for number in range(10, 10 + 2 * MIN_PART)]
+    await tick()
+    gate.opened.set()
+    await together(*calls)
+    assert [len(batch) for batch in _by_batch(driver)] == [2, 2 * MIN_PART]
+
+
+async def test_a_tick_of_few_calls_is_not_cut(make, driver, item) -> None:
+    driver.puts_at_once = 2
+    await together(*map(make().store, map(item, range(2 * MIN_PART - 1))))
+    assert driver.log.count("put") == 1
+
+
+async def test_a_tick_with_one_id_twice_is_not_cut(make, driver, item) -> None:
+    driver.puts_at_once = 2
+    store = make()
+    items = [item(number, content="a") for number in range(2 * MIN_PART)]
+    await together(*map(store.store, [*items, item(0, content="b")]))
+    assert driver.log.count("put") == 1
+    assert (await store.retrieve(UUID(int=0))).content == "b"

@@ -73,7 +73,7 @@ async def test_a_claim_that_the_driver_cannot_keep_is_the_authors_mistake(manife
         pass
 
     with pytest.raises(TypeError, match="DeletingDriver"):
-        await Bare(SimpleNamespace(), manifest=manifest()).delete(ONE)
+        await Bare(SimpleNamespace(puts_at_once=1), manifest=manifest()).delete(ONE)
 
 
 # Batch

@@ -17,6 +17,8 @@ ResultT = TypeVar("ResultT")
 
 MAX_BATCH = 256
 """How many calls one batch holds at most: enough for the gain, small enough to be one request."""
+MIN_PART = 8
+"""How many calls each part of a tick has at least: most of the gain is had with so many."""
 
 
 @dataclass(eq=False, slots=True)
@@ -42,6 +44,10 @@ class Coalescer(Generic[RequestT, ResultT]):
             `MemoryAdapterError` for the whole batch; `MemoryAdapterUnavailable` means that the
             outcome may be unknown, any other that nothing was done.
         coalesce: False: every call is sent alone.
+        at_once: Into how many batches the many calls of one tick are cut, less those that are on their
+            way. With two, callers make their next requests while the backend does the other half.
+        key: What tells requests apart of which the last counts. A tick that has two of one key is not
+            cut, so that they keep their order.
     """
 
     def __init__(
@@ -49,9 +55,13 @@ class Coalescer(Generic[RequestT, ResultT]):
         send: Callable[[Sequence[RequestT]], Awaitable[Sequence[ResultT]]],
         *,
         coalesce: bool = True,
+        at_once: int = 1,
+        key: Callable[[RequestT], object] = id,
     ) -> None:
         self._send = send
         self._coalesce = coalesce
+        self._at_once = at_once
+        self._key = key
         self._waiting: list[_Call[RequestT, ResultT]] = []
         self._batches: set[asyncio.Task[None]] = set()
 
@@ -102,14 +112,23 @@ class Coalescer(Generic[RequestT, ResultT]):
 
     def _start(self, calls: Sequence[_Call[RequestT, ResultT]]) -> None:
         calls = [call for call in calls if not call.future.done()]
-        for begin in range(0, len(calls), MAX_BATCH):
-            part = calls[begin : begin + MAX_BATCH]
+        size = self._part_size(calls)
+        for begin in range(0, len(calls), size):
+            part = calls[begin : begin + size]
             batch = _Batch(len(part))
             for call in part:
                 call.batch = batch
             batch.task = asyncio.ensure_future(self._run(part))
             self._batches.add(batch.task)  # the loop itself keeps only a weak reference
             batch.task.add_done_callback(self._batches.discard)
+
+    def _part_size(self, calls: Sequence[_Call[RequestT, ResultT]]) -> int:
+        """Say how many of the calls of a tick one batch has."""
+        count = len(calls)
+        parts = min(self._at_once - len(self._batches), count // MIN_PART)
+        if parts < 2 or len({self._key(call.request) for call in calls}) < count:
+            return MAX_BATCH
+        return min(MAX_BATCH, -(-count // parts))
 
     async def _run(self, calls: Sequence[_Call[RequestT, ResultT]]) -> None:
         calls = [call for call in calls if not call.future.done()]

@@ -16,7 +16,14 @@ from ._records import Criteria, DocumentT, Hit, Record
 
 
 class Driver(ABC, Generic[DocumentT]):
-    """The part of an adapter that is special to its backend, for one namespace."""
+    """The part of an adapter that is special to its backend, for one namespace.
+
+    Attributes:
+        puts_at_once: Into how many batches many `store` calls of one tick are cut, which are then sent at
+            the same time. More than 1 pays where the backend works beside the client.
+    """
+
+    puts_at_once: int = 1
 
     @abstractmethod
     def pack(self, item: ItemFields) -> DocumentT:

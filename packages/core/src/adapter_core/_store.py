@@ -54,7 +54,7 @@ class AdapterStore(Generic[ItemT]):
         self._manifest = manifest
         self._projection = projection
         self._item_type = item_type
-        self._puts = Coalescer(self._put, coalesce=coalesce)
+        self._puts = Coalescer(self._put, coalesce=coalesce, at_once=driver.puts_at_once, key=_id_of)
         self._gets = Coalescer(self._get, coalesce=coalesce)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._connecting = asyncio.Lock()
@@ -355,6 +355,10 @@ class AdapterStore(Generic[ItemT]):
             self._loop = loop
         elif self._loop is not loop:
             raise MemoryAdapterError("the store belongs to another event loop; make one for each")
+
+
+def _id_of(record: Record[Any]) -> UUID:
+    return record.id
 
 
 class _Refused(Exception):
