@@ -37,6 +37,9 @@ MAX_REQUEST = 64_000_000
 MAX_ROWS = 2_000
 """Items that one statement of a batch carries at most."""
 
+PUTS_AT_ONCE = 2
+"""Into how many batches many `store` calls of one tick are cut, each on a connection of its own."""
+
 MAX_GROUPS = 32_000
 """Conditions of one search with several values each. asyncpg sends up to 32,767 arguments."""
 
@@ -62,6 +65,7 @@ class PostgresDriver(DeletingDriver[str], ScanningDriver[str], RevisingDriver[st
         names = schema.Names(settings.schema, settings.table)
         self._table = settings.schema, settings.table
         self._transport = transport
+        self.puts_at_once = min(PUTS_AT_ONCE, settings.pool_size)
         self._name = namespace_token(namespace)
         self._mark = namespace_mark(self._name)
         self._signature = dict(schema.SIGNATURE)
@@ -334,8 +338,8 @@ def _indexed_otherwise() -> MemoryAdapterUnavailable:
     )
 
 
-def _by_id(record: Record[str]) -> UUID:
-    return record.id
+def _by_id(record: Record[str]) -> int:
+    return record.id.int  # as Postgres orders them
 
 
 def _chunks(rows: Iterable[_Row]) -> Iterator[list[_Row]]:
