@@ -299,6 +299,19 @@ async def test_a_statement_that_takes_too_long_is_unavailable_and_ends_on_the_se
     assert len(await store.search(MemoryQuery())) == 1
 
 
+async def test_a_statement_on_a_pool_of_the_callers_takes_no_longer_either(server, settings, admin):
+    short = changed(settings, command_timeout=0.3)
+    async with asyncpg.create_pool(server.url(), min_size=1, max_size=1) as pool:
+        async with PostgresMemoryStore(pool, settings=short) as store:
+            await store.store(MemoryItem())
+            async with blocked(server, settings, admin):
+                error = await is_unavailable(store.store(MemoryItem()))
+                assert isinstance(error.__cause__, TimeoutError)
+                await until(lambda: no_backends_waiting(admin))
+            assert len(await store.search(MemoryQuery())) == 1
+        assert pool.get_idle_size() == 1
+
+
 async def test_a_timeout_of_ours_and_one_of_the_caller_are_told_apart(server, settings, admin, on_server):
     store = on_server(settings=changed(settings, pool_size=1, command_timeout=0.5))
     await store.store(MemoryItem())
