@@ -50,7 +50,7 @@ def content_terms(content: Any) -> dict[str, int]:
         where the next one would have come.
     """
     counts: dict[str, int] = {}
-    for text in _strings(content):
+    for text in content_strings(content):
         # for plain text a list is quicker than a generator, and an item may be long
         found = _ASCII.findall(text.lower()) if text.isascii() else _iter_terms(text, False)
         for term in found:
@@ -63,7 +63,8 @@ def content_terms(content: Any) -> dict[str, int]:
     return counts
 
 
-def _strings(content: Any) -> Iterator[str]:
+def content_strings(content: Any) -> Iterator[str]:
+    """Give every string value in a content, depth first; dict keys are left out."""
     pending = [content]
     while pending:
         value = pending.pop()
