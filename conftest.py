@@ -1,4 +1,4 @@
-"""Offer the Python blocks of the documents to pytest.
+"""Offer the Python blocks of the documents to pytest, and leave engines out where that is asked for.
 
 All blocks of one document share a namespace, an event loop and a fresh working directory.
 """
@@ -6,6 +6,7 @@ All blocks of one document share a namespace, an event loop and a fresh working 
 import ast
 import asyncio
 import inspect
+import re
 from contextlib import ExitStack, chdir
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -19,6 +20,11 @@ from sybil.parsers.markdown import CodeBlockParser, PythonCodeBlockParser, SkipP
 ROOT = Path(__file__).parent
 STACK = "__document_stack"
 RUNNER = "__document_runner"
+
+# What a test asks for that needs a real engine: fixtures, values of `make`, and modules.
+ENGINES = frozenset({"on_file", "on_server", "path", "server"})
+MADE_OF_ENGINES = frozenset({"file", "server"})
+OVER_ENGINES = frozenset({"test_embedded.py", "test_live.py", "test_pgbouncer.py", "test_wire.py"})
 
 
 def evaluate(example: Example) -> None:
@@ -61,6 +67,29 @@ collect = Sybil(
     setup=enter,
     teardown=leave,
 ).pytest()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Let a run do without engines and services."""
+    parser.addoption("--fakes-alone", action="store_true", help="leave out tests over an engine or a service")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Deselect the tests that need an engine, if that is asked for."""
+    if not config.getoption("--fakes-alone"):
+        return
+    left_out = [item for item in items if needs_engine(item)]
+    items[:] = [item for item in items if item not in left_out]
+    config.hook.pytest_deselected(items=left_out)
+
+
+def needs_engine(item: pytest.Item) -> bool:
+    """Whether a test runs over an engine or a service."""
+    spec = getattr(item, "callspec", None)
+    made = spec.params.get("make") if spec else None
+    where = {"embedded", "live"} & set(re.split(r"[^a-z]+", spec.id)) if spec else set[str]()
+    asked = ENGINES & set(getattr(item, "fixturenames", ()))
+    return bool(where or asked) or made in MADE_OF_ENGINES or item.path.name in OVER_ENGINES
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:

@@ -12,9 +12,11 @@ if sys.version_info < (3, 11):  # noqa: UP036 - the check for those who have an 
 import json
 import os
 import re
+import shutil
 from collections.abc import Iterable
 from itertools import chain
 from pathlib import Path
+from zipfile import ZipFile
 
 import nox
 from nox.command import CommandFailed
@@ -44,11 +46,17 @@ class Member:
         self.name: str = project["name"]
         self.dependencies: list[str] = project.get("dependencies", [])
         self.extras: dict[str, list[str]] = project.get("optional-dependencies", {})
+        self.entry_points: dict[str, dict[str, str]] = project.get("entry-points", {})
 
     @property
     def package(self) -> str:
         """Its import name."""
         return next(self.folder.glob("src/*/__init__.py")).parent.name
+
+    @property
+    def harnesses(self) -> list[str]:
+        """The names under which its harnesses are found; none: it is no adapter."""
+        return sorted(self.entry_points.get("adapter_conformance.harnesses", {}))
 
     @property
     def clients(self) -> set[str]:
@@ -133,6 +141,13 @@ def conformance(session: nox.Session) -> None:
     session.run("python", "-m", "adapter_conformance", "run", "-o", "coalesce=false", *session.posargs)
 
 
+@nox.session
+def proof(session: nox.Session) -> None:
+    """Break every adapter in many ways, or those named after `--`; the kit must notice each."""
+    install(session, "tests")
+    session.run("python", "-m", "adapter_conformance", "proof", *session.posargs)
+
+
 @nox.session(name="conformance-live")
 def conformance_live(session: nox.Session) -> None:
     """Run the conformance kit against live services: all, or those named after `--`."""
@@ -152,11 +167,27 @@ def conformance_live(session: nox.Session) -> None:
 
 
 @nox.session
+def authority(session: nox.Session) -> None:
+    """Run the session suite on memory, SQLite and an embedded Postgres, with the rest of its package."""
+    install(session, "tests")
+    install_engines(session)
+    session.run("python", "-m", "pytest", "packages/authority", *session.posargs)
+
+
+@nox.session
 def compare(session: nox.Session) -> None:
     """Compare the adapters with each other."""
     install(session, "tests")
     install_engines(session)
     session.run("fidelity", "compare", *session.posargs)
+
+
+@nox.session
+def differential(session: nox.Session) -> None:
+    """Compare what the same 500 queries over the same 2,000 items find: all adapters, or those named."""
+    install(session, "tests")
+    install_engines(session)
+    session.run("python", "-m", "adapter_conformance", "differential", *session.posargs)
 
 
 @nox.session
@@ -193,16 +224,39 @@ def lionagi(session: nox.Session) -> None:
 
 
 @nox.session
+def foreign(session: nox.Session) -> None:
+    """Write the generated parts of docs/foreign-stores.md anew; `-- --check` only compares."""
+    install(session, "foreign")
+    install_engines(session)
+    session.run("python", "docs/foreign", *session.posargs)
+
+
+@nox.session
 def wheels(session: nox.Session) -> None:
-    """Build the wheels; each must install with core alone, and bring no other backend's client."""
+    """Build the wheels; each must install with core alone, and bring no other backend's client.
+
+    An adapter is run through the kit first, and its wheel carries the results. What follows `--` is
+    given to that run, such as `--environment`.
+    """
+    install(session, "tests", LIVE)
+    install_engines(session)
     session.install(*CONSTRAINED, *group("build"), "pip")
     folder = Path(session.create_tmp(), "dist")
     for member in MEMBERS:
+        source = copied(member, Path(session.create_tmp(), "source"))
+        if member.harnesses:
+            results = source / "src" / member.package / "conformance.json"
+            run = ("python", "-m", "adapter_conformance", "run", *member.harnesses)
+            session.run(*run, "--output", str(results), *session.posargs)
         session.run(
             *("python", "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"),
-            *("--wheel-dir", str(folder), str(member.folder)),
+            *("--wheel-dir", str(folder), str(source)),
         )
     built = {member.name: newest(folder, member) for member in MEMBERS}
+    for member in MEMBERS:
+        carried = f"{member.package}/conformance.json" in ZipFile(built[member.name]).namelist()
+        if carried != bool(member.harnesses):
+            session.error(f"{built[member.name].name}: carries results: {carried}")
     every = {requirement for member in MEMBERS for requirement in member.clients}
     for member in MEMBERS:
         python = Path(session.create_tmp(), member.name, "bin", "python")
@@ -225,6 +279,14 @@ sys.exit(f"{sys.argv[1]} brings {found}" if found else 0)
 """
 
 
+def copied(member: Member, folder: Path) -> Path:
+    """Copy what a wheel is built of, so that what is added to it never stands in the tree."""
+    target = folder / member.name
+    shutil.rmtree(target, ignore_errors=True)
+    leave = shutil.ignore_patterns("tests", "__pycache__", "dist")
+    return Path(shutil.copytree(member.folder, target, ignore=leave))
+
+
 def newest(folder: Path, member: Member) -> Path:
     """Find the wheel that was built of a member."""
     return max(folder.glob("{}-*.whl".format(member.name.replace("-", "_"))), key=os.path.getmtime)
@@ -239,6 +301,50 @@ def coverage(session: nox.Session) -> None:
     session.run("coverage", "run", "-m", "pytest", *session.posargs)
     session.run("coverage", "combine", "--quiet")
     session.run("coverage", "report")
+
+
+# Modules that are not an adapter's own logic: a fake stands in their place, or they are for tests.
+OUTSIDE_LOGIC = {
+    "client": "wraps the client library of the real service",
+    "connections": "the real transport",
+    "embedded": "runs a real engine",
+    "harness": "stages faults of real engines; that of the fake is run whole by the kit",
+    "live": "runs against a real service",
+    "proxy": "stands before a real service",
+    "staging": "stages faults of real engines",
+    "stub": "speaks the wire protocol to the real client",
+    "stub_engine": "answers behind `stub`",
+    "threads": "the real transport: SQLite's own threads",
+    "transport": "the real transport, and the protocol that the fake has in common with it",
+}
+LEAST_COVERED = 90
+
+
+@nox.session(name="coverage-fakes")
+def coverage_fakes(session: nox.Session) -> None:
+    """Measure core and each adapter's own logic with the fakes alone; below 90 % is an error."""
+    install(session, "coverage")  # and no engine
+    cores = [member for member in MEMBERS if member.name == "adapter-core"]
+    adapters = [member for member in MEMBERS if member.harnesses and member.folder.parent.name == "packages"]
+    tested = [str((member.folder / "tests").relative_to(ROOT)) for member in (*cores, *adapters)]
+    names = [name for member in adapters for name in member.harnesses]
+    session.run("coverage", "erase")
+    session.run("coverage", "run", "-m", "pytest", "--fakes-alone", *tested)
+    kit = ("-m", "adapter_conformance", "run", "--environment", "fake")
+    session.run("coverage", "run", *kit, *names)
+    session.run("coverage", "run", *kit, "-o", "coalesce=false", *names)
+    session.run("coverage", "combine", "--quiet")
+    left_out = ",".join(f"*/adapter_*/{name}.py" for name in OUTSIDE_LOGIC)
+    short: list[str] = []
+    for member in (*cores, *adapters):
+        session.log(f"{member.name}:")
+        chosen = (f"--include=*/{member.package}/*", f"--omit={left_out}", f"--fail-under={LEAST_COVERED}")
+        try:
+            session.run("coverage", "report", *chosen)
+        except CommandFailed:
+            short.append(member.name)
+    if short:
+        session.error(f"covered less than {LEAST_COVERED} % with the fakes alone: {', '.join(short)}")
 
 
 def required_names(requirements: Iterable[str]) -> set[str]:

@@ -35,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             console.print(", ".join(f"{what} {version}" for what, version in versions.items()))
             console.print(f"{load}; one flush to the disk takes {flush * 1e6:,.0f} µs\n")
             try:
-                results = _run(name, _plan(options), Path(folder))
+                results = _run(name, _plan(options, backends.sizes(name)), Path(folder))
             except ContendersDiffer as error:
                 console.print(f"[bold red]{error}[/]")
                 return 1
@@ -54,10 +54,11 @@ def _run(name: str, plan: Plan, folder: Path) -> Results:
         return asyncio.run(run(backends.load(name).contenders, plan, folder, status.update))
 
 
-def _plan(options: argparse.Namespace) -> Plan:
+def _plan(options: argparse.Namespace, own: Sequence[int] | None) -> Plan:
+    sizes = options.sizes or own
     if options.quick:
-        return Plan(sizes=options.sizes or (1_000,), effort=QUICK, many=1_000, singles=100)
-    return Plan(sizes=options.sizes or Plan.sizes, effort=FULL)
+        return Plan(sizes=sizes or (1_000,), effort=QUICK, many=1_000, singles=100)
+    return Plan(sizes=sizes or Plan.sizes, effort=FULL)
 
 
 def _parser() -> argparse.ArgumentParser:

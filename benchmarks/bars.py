@@ -115,6 +115,17 @@ POSTGRES = Bars(
     may_trail=((STORE, TASKS),),  # neither keeps a search index
     many_over_singles=3.5,
 )
+QDRANT = Bars(
+    beside_raw=(
+        *(Bar(operation, 1, "latency", 1.15) for operation in (STORE, *READS)),
+        Bar(STORE, TASKS, "rate", 2.0),
+        Bar(RETRIEVE, TASKS, "rate", 2.0),
+    ),
+    growth=(),  # answers are canned
+    leaders=(),
+    may_trail=(),
+    many_over_singles=3.0,
+)
 
 
 @dataclass(frozen=True)

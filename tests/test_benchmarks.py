@@ -131,6 +131,38 @@ async def test_raw_sends_the_statements_that_ours_sends(
         await one.contender.close()
 
 
+async def test_raw_sends_to_qdrant_what_ours_sends_and_gives_the_same() -> None:
+    pytest.importorskip("adapter_qdrant")
+    from adapter_qdrant.stub import QdrantStub
+    from benchmarks.backends import qdrant
+    from benchmarks.qdrant_server import CannedEngine
+
+    workload = Workload(40)
+    both = []
+    for contender in (qdrant.Ours(OURS, coalesce=True), qdrant.Raw()):
+        stub = QdrantStub(CannedEngine())
+        await stub.accept()
+        await contender._open(stub.url)
+        await contender.store_many(list(workload.memories(0, workload.size)))
+        both.append((Entrant(contender, workload), stub))
+    for operation in (STORE, *READS):
+        sent, given = [], []
+        for entrant, stub in both:
+            stub.forget()
+            turn = entrant.turn(operation)
+            answer = await turn.call(turn.inputs(1, 1)[0])
+            sent.append([(str(one), one.parameters, one.json()) for one in stub.requests])
+            given.append([hit.model_dump() for hit in answer] if operation in SEARCHES else answer)
+        assert sent[0] == sent[1]
+        assert len(sent[0]) == (2 if operation is STORE else 1)
+        if operation is not STORE:
+            assert given[0] == given[1]
+            assert given[0]
+    for entrant, stub in both:
+        await entrant.contender._shut()
+        await stub.close()
+
+
 def test_the_same_memories_are_made_each_time() -> None:
     one, other = Workload(100), Workload(100)
     assert one.memory(7).model_dump() == other.memory(7).model_dump()

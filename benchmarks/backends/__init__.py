@@ -1,12 +1,13 @@
 """The backends that are measured: one module each, found by its name.
 
 A module defines `contenders() -> list[Contender]`, one of them with the role `raw`, and
-`versions() -> dict[str, str]`. It may define `BARS`, and `not_run_reason() -> str | None` where
-something may be missing that it measures.
+`versions() -> dict[str, str]`. It may define `BARS`, `SIZES` where other numbers of memories say
+nothing, and `not_run_reason() -> str | None` where something may be missing that it measures.
 """
 
 import importlib
 import pkgutil
+from collections.abc import Sequence
 from types import ModuleType
 
 from benchmarks.bars import SQLITE, Bars
@@ -25,6 +26,11 @@ def load(name: str) -> ModuleType:
 def bars(name: str) -> Bars:
     """Give what must hold on a backend."""
     return getattr(load(name), "BARS", SQLITE)
+
+
+def sizes(name: str) -> Sequence[int] | None:
+    """Give the numbers of memories that say something on a backend; None: all do."""
+    return getattr(load(name), "SIZES", None)
 
 
 def not_run_reason(name: str) -> str | None:

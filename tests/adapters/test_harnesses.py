@@ -12,6 +12,7 @@ from adapter_core import (
     MemoryItem,
     MemoryQuery,
     SupportsReindex,
+    SupportsRevisions,
 )
 
 HOOKS = {
@@ -33,7 +34,8 @@ async def test_stores_of_one_harness_see_the_same_database(make):
     assert await (await make(namespace="other")).retrieve(item.id) is None
 
 
-@pytest.mark.needs("fake", SupportsReindex)  # which reads in the set-up how the namespace was indexed
+# which read in the set-up how the namespace was indexed, and send each call as one request
+@pytest.mark.needs("fake", SupportsReindex, SupportsRevisions)
 async def test_every_call_is_logged_with_its_kind_also_a_failed_one(harness, make):
     store = await make()
     item = MemoryItem(content="words", tags=["t"])

@@ -67,6 +67,7 @@ PUBLIC = [
     "UnsupportedMemoryQuery",
     "check_filter_keys",
     "check_item",
+    "content_strings",
     "decode_document",
     "decode_value",
     "encode_document",

@@ -57,8 +57,19 @@ def test_our_own_query_class_is_read_alike() -> None:
     query = MemoryQuery(text="tea", tags=["t"], filters={"n": 1}, limit=3)
     checked = check_query(query, SUPPORTED)
     assert checked.criteria == Criteria(
-        tags=(tag_token("t"),), facets=((facet_token("n", 1),),), terms=(term_token("tea"),), limit=3
+        tags=(tag_token("t"),),
+        facets=((facet_token("n", 1),),),
+        terms=(term_token("tea"),),
+        limit=3,
+        text="tea",
     )
+
+
+def test_the_text_is_kept_as_it_was_asked_and_never_shown() -> None:
+    checked = check(text=" Two  Words ")
+    assert checked.criteria.text == " Two  Words "
+    assert "Two" not in repr(checked.criteria)
+    assert {check(text=blank).criteria.text for blank in (None, "", " \n")} == {""}
 
 
 # limit

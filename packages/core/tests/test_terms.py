@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adapter_core import MAX_TERMS, TERMS_VERSION, terms
+from adapter_core import MAX_TERMS, TERMS_VERSION, content_strings, terms
 from adapter_core._terms import content_terms
 
 steady = settings(derandomize=True, deadline=None, max_examples=300)
@@ -222,3 +222,10 @@ def test_exactly_the_first_twenty_thousand_distinct_terms_are_indexed() -> None:
 
 def test_deep_content_needs_no_recursion(nested) -> None:
     assert content_terms(nested(200, "deep")) == {"deep": 1}
+
+
+def test_the_strings_of_a_content_come_depth_first_without_keys() -> None:
+    content = ["a", {"key": ["b", {"other": "c"}], "none": None}, 5, True, "d"]
+    assert list(content_strings(content)) == ["a", "b", "c", "d"]
+    assert list(content_strings("one")) == ["one"]
+    assert list(content_strings(5)) == []

@@ -111,6 +111,14 @@ FAILURES: tuple[BrokenStore, ...] = (
         state.own_facets_only,
     ),
     BrokenStore(
+        "other-index-is-empty",
+        "search",
+        "gives [] for a namespace that is indexed in another way",
+        "X02",
+        "a namespace that is indexed in another way is used all the same",
+        state.other_index_is_empty,
+    ),
+    BrokenStore(
         "old-values-stay",
         "search",
         "finds a replaced item by its old metadata",
@@ -250,6 +258,14 @@ FAILURES: tuple[BrokenStore, ...] = (
         "a scan misses an item that was there",
         state.scan_skips,
         needs="scan",
+    ),
+    BrokenStore(
+        "degraded-is-empty",
+        "search",
+        "gives [] when a capability went away",
+        "X11",
+        "search goes on although a capability went away",
+        state.degraded_is_empty,
     ),
     BrokenStore(
         "malformed-is-none",

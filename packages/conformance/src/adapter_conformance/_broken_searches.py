@@ -148,6 +148,7 @@ SEARCHES: tuple[BrokenStore, ...] = (
         "C14",
         "search_consistency: declared immediate, observed eventual",
         state.replace_seen_late,
+        if_eventual="a replace is not found after the index was exposed",
     ),
     BrokenStore(
         "parts-of-words",

@@ -1,21 +1,25 @@
 """Faults of what a read gives and of what a search is asked, and the ways to put a fault around a store."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from copy import deepcopy
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 from uuid import UUID
 
 from adapter_core import (
     AnyOf,
     ExternalMemoryStore,
+    MemoryAdapterManifest,
     MemoryItem,
     MemoryQuery,
     QueryLike,
     UnsupportedMemoryQuery,
+    same_fields,
 )
 
 from ._delegate import delegate
-from ._run import fields_of
+from ._run import changed_fields, fields_of, projection_of
+from .values import CONTENTS, METADATA, TAGS, TIMES
 
 Inner = ExternalMemoryStore[Any]
 
@@ -34,6 +38,7 @@ class BrokenStore:
         reason: A part of the reason that this case must give.
         wrap: Puts the fault around a good store.
         needs: A method of an extension, without which the fault cannot be shown.
+        if_eventual: A part of the reason where the search index may lag, if it is another one.
     """
 
     name: str
@@ -43,6 +48,22 @@ class BrokenStore:
     reason: str
     wrap: Wrap
     needs: str = ""
+    if_eventual: str = ""
+
+    def reason_for(self, manifest: MemoryAdapterManifest) -> str:
+        """Give a part of the reason that the case must give for a store with this manifest."""
+        eventual = manifest.search_consistency == "eventual"
+        return self.if_eventual if eventual and self.if_eventual else self.reason
+
+    def not_applicable(self, store: Any) -> str:
+        """Say why the fault cannot be told from what a good store declares; empty: it can.
+
+        The rule has two parts: the store lacks the method that would be broken; or its manifest
+        says that the verb is not full, and its projection has done already what the fault does.
+        """
+        if self.needs and not hasattr(store, self.needs):
+            return f"the store has no {self.needs}"
+        return self.wrap.declared_by(store) if isinstance(self.wrap, Changed) else ""
 
 
 # Ways to put a fault around a store
@@ -53,23 +74,59 @@ def on(verb: str, fault: Callable[..., Any]) -> Wrap:
     return lambda store: delegate(store, **{verb: fault})
 
 
+@dataclass(frozen=True)
+class Changed:
+    """A fault that changes each item which a verb gives."""
+
+    verb: Literal["retrieve", "search"]
+    change: Callable[[Any], Any]
+
+    def __call__(self, store: Any) -> Any:
+        """Put the fault around a store."""
+
+        async def retrieve(inner: Inner, item_id: UUID) -> Any:
+            got = await inner.retrieve(item_id)
+            return None if got is None else self.change(got)
+
+        async def search(inner: Inner, query: QueryLike) -> list[Any]:
+            return [self.change(hit) for hit in await inner.search(query)]
+
+        return delegate(store, **{self.verb: retrieve if self.verb == "retrieve" else search})
+
+    def declared_by(self, store: Any) -> str:
+        """Name the losses that leave this fault nothing to change; empty: it shows."""
+        if getattr(store.manifest, f"{self.verb}_fidelity") == "full":
+            return ""
+        projection = projection_of(store)
+        changes: set[str] = set()
+        for probe in _probes():
+            declared = with_fields(probe, **getattr(projection, self.verb)(fields_of(probe))._asdict())
+            if not same_fields(self.change(deepcopy(declared)), declared):
+                return ""
+            changes |= set(changed_fields(probe, self.change(deepcopy(probe))))
+        names = [loss.name for loss in projection.losses if loss.field in changes]
+        return f"it is declared: {', '.join(names)}" if names else ""
+
+
+def _probes() -> Iterator[MemoryItem]:
+    for content in CONTENTS.values():
+        yield MemoryItem(content=content)
+    for metadata in METADATA.values():
+        yield MemoryItem(metadata=metadata)
+    for tags in TAGS.values():
+        yield MemoryItem(tags=tags)
+    for time in TIMES.values():
+        yield MemoryItem(created_at=time)
+
+
 def retrieved(change: Callable[[Any], Any]) -> Wrap:
     """Change what `retrieve` gives."""
-
-    async def retrieve(inner: Inner, item_id: UUID) -> Any:
-        got = await inner.retrieve(item_id)
-        return None if got is None else change(got)
-
-    return on("retrieve", retrieve)
+    return Changed("retrieve", change)
 
 
 def found(change: Callable[[Any], Any]) -> Wrap:
     """Change each hit of a search."""
-
-    async def search(inner: Inner, query: QueryLike) -> list[Any]:
-        return [change(hit) for hit in await inner.search(query)]
-
-    return on("search", search)
+    return Changed("search", change)
 
 
 def asked(change: Callable[[Inner, MemoryQuery], MemoryQuery]) -> Wrap:
@@ -87,14 +144,15 @@ def with_fields(item: Any, **fields: Any) -> Any:
 
 
 def filters_of(query: MemoryQuery) -> dict[str, Any]:
-    """Give the filters of a query, none for None."""
-    filters: dict[str, Any] = query.filters or {}
-    return filters
+    """Give the filters of a query, none for None and for what is no dict."""
+    filters: Any = query.filters
+    return filters if type(filters) is dict else {}  # pyright: ignore[reportUnknownVariableType]
 
 
 def but(query: MemoryQuery, **fields: Any) -> MemoryQuery:
-    """Give a query with other fields."""
-    return query.model_copy(update=fields)
+    """Give a query with other fields; what a host put into the rest is not checked."""
+    given = {name: getattr(query, name) for name in MemoryQuery.model_fields}
+    return MemoryQuery.model_construct(None, **{**given, **fields})
 
 
 # What comes back
@@ -117,7 +175,8 @@ def untagged(item: Any) -> Any:
 
 
 def without_nulls(item: Any) -> Any:
-    kept = {key: value for key, value in item.metadata.items() if value is not None}
+    """A null is `"null"` where values come back as text."""
+    kept = {key: value for key, value in item.metadata.items() if value not in (None, "null")}
     return with_fields(item, metadata=kept)
 
 
@@ -175,6 +234,8 @@ def known_filters_only(inner: Inner, query: MemoryQuery) -> MemoryQuery:
 
 
 def _each_filter(query: MemoryQuery, change: Callable[[Any], Any]) -> MemoryQuery:
+    if type(query.filters) is not dict:
+        return query
     return but(query, filters={key: change(value) for key, value in filters_of(query).items()})
 
 
@@ -195,7 +256,10 @@ def first_alternative(_: Any, query: MemoryQuery) -> MemoryQuery:
 
 
 def any_case(_: Any, query: MemoryQuery) -> MemoryQuery:
-    return but(query, tags=[*query.tags, *(tag.lower() for tag in query.tags)] if query.tags else None)
+    tags: Any = query.tags
+    if type(tags) is not list or not all(isinstance(tag, str) for tag in tags):  # pyright: ignore[reportUnknownVariableType]
+        return query
+    return but(query, tags=[*tags, *(tag.lower() for tag in tags)])  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
 
 
 async def exclusive_bound(inner: Inner, query: MemoryQuery) -> list[Any]:
@@ -208,8 +272,8 @@ async def exclusive_bound(inner: Inner, query: MemoryQuery) -> list[Any]:
 async def tags_after_limit(inner: Inner, query: MemoryQuery) -> list[Any]:
     if not (query.tags and query.text):
         return await inner.search(query)
-    hits = await inner.search(but(query, tags=None))
-    return [hit for hit in hits if set(query.tags) & set(hit.tags)]
+    wanted = {hit.id for hit in await inner.search(but(query, limit=1000))}
+    return [hit for hit in await inner.search(but(query, tags=None)) if hit.id in wanted]
 
 
 async def filters_after_limit(inner: Inner, query: MemoryQuery) -> list[Any]:

@@ -18,7 +18,7 @@ from adapter_core import (
 
 from ._delegate import delegate
 from ._faults import Inner, filters_of, with_fields
-from ._run import fields_of
+from ._run import fields_of, projection_of
 
 
 def manifest_made_anew(store: Any) -> Any:
@@ -65,7 +65,8 @@ def replace_seen_late(store: Any) -> Any:
         return result
 
     async def search(inner: Inner, query: MemoryQuery) -> list[Any]:
-        old = {item_id: fields._asdict() for item_id, fields in late.items()}
+        project = projection_of(inner).search
+        old = {item_id: project(fields)._asdict() for item_id, fields in late.items()}
         late.clear()
         hits = await inner.search(query)
         return [with_fields(hit, **old[hit.id]) if hit.id in old else hit for hit in hits]
@@ -177,6 +178,7 @@ old_text_stays = _trace(_old_text)
 def caller_keeps_hold(store: Any) -> Any:
     """What is stored is the caller's own object."""
     held: dict[UUID, tuple[ItemFields, ItemFields]] = {}
+    project = projection_of(store).retrieve
 
     async def keep(inner: Inner, item: ItemLike) -> UUID:
         live = fields_of(item)
@@ -187,8 +189,8 @@ def caller_keeps_hold(store: Any) -> Any:
         got = await inner.retrieve(item_id)
         if got is not None and item_id in held:
             given, live = held[item_id]
-            if same_fields(got, given):
-                return with_fields(got, **deepcopy(live)._asdict())
+            if same_fields(got, project(given)):
+                return with_fields(got, **deepcopy(project(live))._asdict())
         return got
 
     return delegate(store, store=keep, retrieve=retrieve)
@@ -234,11 +236,12 @@ class SharedCache:
     def __call__(self, store: Any) -> Any:
         """Put the cache before a store."""
         own: dict[UUID, ItemFields] = {}
+        project = projection_of(store).retrieve
 
         async def keep(inner: Inner, item: ItemLike) -> UUID:
             fields = deepcopy(fields_of(item))
             result = await inner.store(item)
-            own[item.id] = self._newest[item.id] = fields
+            own[item.id] = self._newest[item.id] = project(fields)
             return result
 
         async def retrieve(inner: Inner, item_id: UUID) -> Any:
@@ -267,6 +270,40 @@ def cached_after_close(store: Any) -> Any:
             raise
 
     return delegate(store, store=keep, retrieve=retrieve)
+
+
+def other_index_is_empty(store: Any) -> Any:
+    """A namespace that is indexed by other rules is taken for an empty one."""
+
+    async def search(inner: Inner, query: MemoryQuery) -> list[Any]:
+        try:
+            return await inner.search(query)
+        except MemoryAdapterError as error:
+            if type(error) is MemoryAdapterError and error.__cause__ is None:
+                return []
+            raise
+
+    return delegate(store, search=search)
+
+
+def degraded_is_empty(store: Any) -> Any:
+    """A capability that went away is taken for a search that finds nothing."""
+    closed: list[bool] = []
+
+    async def close(inner: Any) -> None:
+        closed.append(True)
+        await inner.close()
+
+    async def search(inner: Inner, query: MemoryQuery) -> list[Any]:
+        try:
+            return await inner.search(query)
+        except MemoryAdapterUnavailable as error:
+            if error.__cause__ is None and not closed:
+                return []
+            raise
+
+    closing = {"close": close} if hasattr(store, "close") else {}
+    return delegate(store, search=search, **closing)
 
 
 def torn_replace(store: Any) -> Any:

@@ -1,5 +1,6 @@
 """C15 and C16: an outage is an error, and so is a write that did not happen."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -36,6 +37,7 @@ async def c15_outage(run: Run) -> None:
             await _unavailable(run, fresh, verb, item, known, "on the first call")
         for handle in (store, fresh):
             await _works_again(handle, verb, known)
+    await _tick_in_outage(run, store)
     got = await store.retrieve(item.id)
     check(got is None, "an item of a failed store was stored although the service was down")
     await store.store(item)
@@ -43,6 +45,20 @@ async def c15_outage(run: Run) -> None:
         set(await run.ids(store, tags=["t"])) == {known.id, item.id},
         "search does not work again after the outage",
     )
+
+
+async def _tick_in_outage(run: Run, store: Any) -> None:
+    """Writes of one moment may go as one request; none of them is sent a second time."""
+    items = [run.item("at once", tags=["at once"]) for _ in range(4)]
+    before = len(run.calls())
+    async with run.outage():
+        outcomes = await asyncio.gather(*map(store.store, items), return_exceptions=True)
+    check(
+        all(isinstance(one, MemoryAdapterUnavailable) for one in outcomes),
+        "one of several writes at once gives a result while the service is down",
+    )
+    sent = len(run.calls()) - before
+    check(sent <= len(items), f"{len(items)} writes at once send {sent} requests in an outage")
 
 
 async def _works_again(store: Any, verb: str, known: MemoryItem) -> None:

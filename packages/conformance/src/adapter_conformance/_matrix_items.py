@@ -1,8 +1,11 @@
 """C01 to C06, C12 and C13: what the store is, and what becomes of an item."""
 
+import asyncio
 import datetime
 import decimal
 import enum
+from collections.abc import Awaitable
+from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
@@ -11,6 +14,7 @@ import pydantic
 from adapter_core import (
     ExternalMemoryStore,
     ItemFields,
+    ItemLike,
     MemoryAdapterError,
     MemoryAdapterManifest,
     MemoryItemField,
@@ -114,6 +118,12 @@ async def c05_foreign(run: Run) -> None:
         raise CaseFailed("store overwrites a foreign record")
     check(await store.retrieve(item.id) is None, "a refused item can be retrieved")
     check(await run.ids(store, tags=["t"], limit=10) == [neighbour.id], "a refused item is found")
+    beside = run.item("beside a refused one", tags=["u"])
+    calls: list[Awaitable[Any]] = [store.store(item), store.store(beside)]
+    outcomes = await asyncio.gather(*calls, return_exceptions=True)
+    check(isinstance(outcomes[0], MemoryAdapterError), "one of two writes at once hides a refusal")
+    check(not isinstance(outcomes[1], BaseException), "a write fails because of another of the same moment")
+    check(await run.ids(store, tags=["u"]) == [beside.id], "a write beside a refused one is not found")
 
 
 class _Colour(enum.IntEnum):
@@ -149,6 +159,28 @@ UNREPRESENTABLE: dict[str, tuple[Any, str]] = {
 }
 
 
+@dataclass(frozen=True)
+class _Wider:
+    """An item of a host that has one field more."""
+
+    id: UUID
+    created_at: float
+    metadata: dict[str, Any]
+    content: Any
+    tags: list[str]
+    owner: str
+
+
+def _changing(**fields: Any) -> ItemFields:
+    """A host's item class that changes what it is given."""
+    return ItemFields(**fields)._replace(content=[fields["content"]])
+
+
+def _refusing(**fields: Any) -> ItemFields:
+    """A host's item class that does not take what it is given."""
+    raise ValueError(f"{len(fields)} fields")
+
+
 def _too_deep() -> Any:
     value: Any = 1
     for _ in range(201):
@@ -169,7 +201,16 @@ async def c06_write_fields(run: Run) -> None:
             else:
                 item = item._replace(metadata={"when": bad})
             await _refused(store, item, f"{name} in {where}", where, path)
+    wider = _Wider(run.uuid(), 1.0, {}, None, [], "somebody")
+    await _refused(store, wider, "a further field", "owner", "")
     check(len(run.calls()) == before, "a refused item reached the transport")
+    if run.can("make_store_with"):
+        for item_type in (_changing, _refusing):
+            hosted = await run.store(item_type=item_type)
+            await _refused(
+                hosted, run.item(), f"an item class that is {item_type.__name__[1:]}", "item_type", ""
+            )
+        check(len(run.calls()) == before, "an item that its class would change reached the transport")
     trips = await round_trip(run, store, "retrieve")
     dropped = frozenset(dropped_of(trips))
     every: frozenset[MemoryItemField] = frozenset(("id", "created_at", "metadata", "content", "tags"))
@@ -185,8 +226,8 @@ async def c06_write_fields(run: Run) -> None:
         )
 
 
-async def _refused(store: Any, item: ItemFields, what: str, where: str, path: str) -> None:
-    prefix = "content" if where == "content" else "metadata.when"
+async def _refused(store: Any, item: ItemLike, what: str, where: str, path: str) -> None:
+    prefix = "metadata.when" if where == "metadata" else where
     try:
         await store.store(item)
     except UnrepresentableItem as error:

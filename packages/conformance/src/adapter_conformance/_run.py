@@ -90,6 +90,7 @@ class Run:
         seed: Of everything that the kit draws.
         options: Constructor options of every store under test.
         notes: What the report should say beside the verdict.
+        figures: What was measured, by name with its unit.
         drift: Declared against observed, as the case found it.
     """
 
@@ -100,6 +101,7 @@ class Run:
     seed: int = 0
     options: Mapping[str, Any] = field(default_factory=dict[str, Any])
     notes: list[str] = field(default_factory=list[str])
+    figures: dict[str, float] = field(default_factory=dict[str, float])
     claims: list[Drift] = field(default_factory=list[Drift])
     _stores: list[Any] = field(init=False, default_factory=list[Any])
     _random: random.Random = field(init=False)

@@ -7,7 +7,7 @@ from typing import Any
 from adapter_core import MemoryAdapterManifest
 
 from ._delegate import delegate
-from ._run import CaseFailed, NotStaged, Run, check
+from ._run import CaseFailed, HarnessFault, NotStaged, Run, check, told
 from .claims import CLAIMS, Toggle, toggles
 
 Body = Callable[[Run], Awaitable[None]]
@@ -46,12 +46,22 @@ async def _passes(run: Run, judge: Body) -> bool:
     trial.notes, trial.claims = [], []
     await run.hook("reset")()
     try:
-        await judge(trial)
+        await _judge(judge, trial)
     except CaseFailed:
         return False
     finally:
         await trial.close()
     return True
+
+
+async def _judge(judge: Body, trial: Run) -> None:
+    """Run a judge; what a store must not raise is a failure, as it is outside this case."""
+    try:
+        await judge(trial)
+    except (CaseFailed, NotStaged, HarnessFault):
+        raise
+    except Exception as error:  # noqa: BLE001 - see above
+        raise CaseFailed(f"raised {told(error)}") from None
 
 
 def _judged(run: Run, toggle: Toggle) -> bool:
@@ -69,7 +79,7 @@ async def _must_fail(run: Run, toggle: Toggle, judge: Body) -> None:
     trial.notes, trial.claims = [], []
     await run.hook("reset")()
     try:
-        await judge(trial)
+        await _judge(judge, trial)
     except CaseFailed as failed:
         named = {drift.field for drift in failed.drift}
         if toggle.field in named:

@@ -113,11 +113,13 @@ class Toggle:
         value: What it claims now.
         manifest: The smallest coherent change that contains it; None where the validator
             refuses every such change, which is the field's proof.
+        refusal: What the validator says to the change by itself, if there is no manifest.
     """
 
     field: str
     value: str
     manifest: MemoryAdapterManifest | None
+    refusal: str = ""
 
 
 def toggles(manifest: MemoryAdapterManifest) -> Iterator[Toggle]:
@@ -156,16 +158,18 @@ def _toggle(manifest: MemoryAdapterManifest, field: str, value: Any) -> Toggle:
     """Find the coherent manifest with this value that differs in the fewest other fields."""
     given = manifest.model_dump()
     best: tuple[int, MemoryAdapterManifest] | None = None
+    refusal = ""
     for candidate in _variants(given, field, value):
         try:
             found = MemoryAdapterManifest.model_validate(candidate)
-        except ValidationError:
+        except ValidationError as error:
+            refusal = refusal or str(error.errors(include_input=False, include_url=False)[0]["msg"])
             continue
         distance = sum(candidate[name] != given[name] for name in given)
         if best is None or distance < best[0]:
             best = (distance, found)
     shown = "{" + ", ".join(sorted(value)) + "}" if isinstance(value, frozenset) else str(value)  # pyright: ignore[reportUnknownArgumentType]
-    return Toggle(field, shown, best[1] if best else None)
+    return Toggle(field, shown, best[1]) if best else Toggle(field, shown, None, refusal)
 
 
 def _variants(given: dict[str, Any], field: str, value: Any) -> Iterator[dict[str, Any]]:

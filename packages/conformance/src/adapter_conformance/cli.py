@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from .commands import check, compare, ddl, preview_file, run
+from .commands import check, compare, copy, ddl, diff, differential, preview_file, proof, require, run
 
 # Plain help and one-line errors: the same in a terminal, a log and a pipe.
 app = typer.Typer(
@@ -25,7 +25,12 @@ app.command()(compare)
 app.command()(run)
 app.command("preview")(preview_file)
 app.command()(check)
+app.command()(copy)
+app.command()(require)
+app.command()(diff)
+app.command()(differential)
 app.command()(ddl)
+app.command()(proof)
 
 
 def _tell_version(asked: bool) -> None:

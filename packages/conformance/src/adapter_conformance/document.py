@@ -62,5 +62,5 @@ def _read(values: dict[str, Any]) -> ConformanceReport:
     report = ConformanceReport.model_validate_json(json.dumps(plain))
     for name in _COMPUTED:
         if values.get(name) != getattr(report, name):
-            raise ValueError(f"{report.adapter} {report.environment}: {name} is not what the cases say")
+            raise ValueError(f"{report.label} {report.environment}: {name} is not what the cases say")
     return report

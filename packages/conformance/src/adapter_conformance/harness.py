@@ -65,6 +65,9 @@ class StagingHarness(MemoryAdapterHarness, Protocol):
     Attributes:
         environment: Where it runs.
         not_staged: Why a hook is missing, by the hook's name.
+
+    An adapter that works in several ways has a class for each, under its one entry point; each such
+    class has a `variant`, a short name that is shown and selected as `adapter-variant`.
     """
 
     environment: Environment
@@ -124,18 +127,27 @@ def harness_entries(names: Iterable[str] = ()) -> list[EntryPoint]:
 
     Args:
         names: Only these adapters; none: all. A name also selects its variants (`template`
-            selects `template-lossy`).
+            selects `template-lossy`), and a name of no entry point may be that of a variant
+            within one (`redis-keyspace` selects `redis`).
 
     Raises:
         LookupError: No harness is installed for one of the names.
     """
     found = sorted(entry_points(group=HARNESSES), key=lambda entry: entry.name)
-    wanted = list(names)
-    for name in wanted:
-        if not any(selects(name, entry.name) for entry in found):
-            known = ", ".join(entry.name for entry in found) or "none"
-            raise LookupError(f"no harness for {name!r} is installed (installed: {known})")
-    return [e for e in found if not wanted or any(selects(name, e.name) for name in wanted)]
+    chosen = set[str]()
+    for name in names:
+        mine = [e.name for e in found if selects(name, e.name)]
+        mine = mine or [e.name for e in found if selects(e.name, name)]
+        if not mine:
+            raise not_installed(name, (entry.name for entry in found))
+        chosen |= set(mine)
+    return [e for e in found if not chosen or e.name in chosen]
+
+
+def not_installed(name: str, known: Iterable[str]) -> LookupError:
+    """Make the error for a name that selects nothing."""
+    names = ", ".join(dict.fromkeys(known)) or "none"
+    return LookupError(f"no harness for {name!r} is installed (installed: {names})")
 
 
 def selects(name: str, entry: str) -> bool:

@@ -39,7 +39,7 @@ from ._matrix_search import (
 )
 from ._toggles import c17_accuracy
 
-INVENTORY_VERSION = 1
+INVENTORY_VERSION = 2
 """Raised whenever a case is added or changes what it asks."""
 
 _JUDGED = (

@@ -26,10 +26,12 @@ class Oracle:
 
     projection: Projection
     items: dict[UUID, ItemLike] = field(default_factory=dict[UUID, ItemLike])
+    _terms: dict[UUID, frozenset[str]] = field(init=False, default_factory=dict[UUID, frozenset[str]])
 
     def store(self, item: ItemLike) -> None:
         """Take an item, or another version of it."""
         self.items[item.id] = item
+        self._terms[item.id] = frozenset(term for string in _strings(item.content) for term in terms(string))
 
     def matches(self, query: MemoryQuery) -> list[UUID]:
         """Give the ids of all the matches, whatever the limit: newest first, then by id."""
@@ -53,7 +55,10 @@ class Oracle:
                     return False
             elif not _has_value(item.metadata, key, value):
                 return False
-        return query.text is None or not query.text.strip() or _has_text(item.content, query.text)
+        if query.text is None or not query.text.strip():
+            return True
+        asked = set(terms(query.text, asked=True))
+        return bool(asked) and asked <= self._terms[item.id]
 
 
 def _has_value(metadata: Mapping[str, Any], key: str, value: Any) -> bool:
@@ -61,12 +66,6 @@ def _has_value(metadata: Mapping[str, Any], key: str, value: Any) -> bool:
         return False
     alternatives: Sequence[Any] = value.values if isinstance(value, AnyOf) else (value,)
     return any(equal_scalars(metadata[key], one) for one in alternatives)
-
-
-def _has_text(content: Any, text: str) -> bool:
-    asked = set(terms(text, asked=True))
-    there = {term for string in _strings(content) for term in terms(string)}
-    return bool(asked) and asked <= there
 
 
 def _strings(content: Any) -> Iterator[str]:

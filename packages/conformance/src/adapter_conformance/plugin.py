@@ -5,10 +5,13 @@ It does nothing but for modules that say so:
     from adapter_conformance.plugin import conformance_tests
 
     conformance = conformance_tests("sqlite")
+
+The fixture `require_store` measures a store of one's own by what a project needs.
 """
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -20,10 +23,11 @@ from .harness import Environment, MemoryAdapterHarness
 from .inventory import ALL_CASES
 from .live import NotRun, Servers
 from .report import CaseResult
+from .requirements import Answer, Requirement, ask
 from .runner import run_case
 from .session import ORDINARY, BadHarness, Target, find_targets, printable, safely_told, target_of
 
-__all__ = ["ConformanceTests", "conformance_tests"]
+__all__ = ["ConformanceTests", "conformance_tests", "require_store"]
 
 _SERVERS = pytest.StashKey[Servers]()
 """Of live services; they are removed when pytest ends."""
@@ -45,7 +49,7 @@ class ConformanceTests:
             # Asked once and not while collecting: it may look for an engine, or start a service.
             ready = cache(partial(_ready, target, parent.config))
             for case in ALL_CASES:
-                name = f"{case.label}[{target.adapter}-{target.environment}]"
+                name = f"{case.label}[{target.label}-{target.environment}]"
                 yield ConformanceItem.from_parent(  # pyright: ignore[reportUnknownMemberType]
                     parent, name=name, case=case, target=target, seed=self._seed, ready=ready
                 )
@@ -151,7 +155,7 @@ async def _result(case: Case, target: Target, seed: int) -> CaseResult:
 
 
 def _told(item: ConformanceItem, result: CaseResult) -> str:
-    where = f"{item.target.adapter} on {item.target.environment}"
+    where = f"{item.target.label} on {item.target.environment}"
     if result.status == "error":
         return f"{where}: the harness failed, not the adapter: {printable(result.reason)}"
     claims = [c for c in result.claims if c.declared != c.observed]
@@ -159,6 +163,32 @@ def _told(item: ConformanceItem, result: CaseResult) -> str:
     lines += [f"manifest field {c.field}: declared {c.declared}, observed {c.observed}" for c in claims]
     lines += [f"note: {note}" for note in result.notes]
     return "\n".join(map(printable, lines))
+
+
+@pytest.fixture(scope="session")
+def require_store() -> Callable[..., None]:
+    """Give a function that fails the test unless a store keeps what the project needs.
+
+    It takes the URL, the constructor's `options`, and the attributes of `Requirement` by name:
+
+        def test_the_memory_is_exact(require_store):
+            require_store("sqlite:///memories.db", retrieve="full", filters=["topic"], durability="power")
+    """
+    return _require_store
+
+
+def _require_store(url: str, *, options: Mapping[str, Any] | None = None, **required: Any) -> None:
+    requirement = Requirement(**required)
+
+    def answered() -> Answer:
+        return asyncio.run(ask(url, requirement, options))
+
+    with ThreadPoolExecutor(1) as pool:  # the thread of the test may have a loop that runs
+        answer = pool.submit(answered).result()
+    lines = list(answer.shortfalls)
+    lines += [f"it could not be asked: {answer.unreachable}"] if answer.unreachable else []
+    if lines:
+        pytest.fail("\n".join([f"{answer.adapter}: not what is required", *lines]), pytrace=False)
 
 
 def pytest_pycollect_makeitem(collector: pytest.Collector, obj: object) -> list[ConformanceItem] | None:

@@ -64,7 +64,7 @@ class Change:
     adapters: tuple[str, ...]
 
 
-class _Changed(NamedTuple):
+class ChangedValue(NamedTuple):
     """What one adapter does to one value; another may do the same."""
 
     place: str
@@ -128,13 +128,13 @@ def outcomes_of(targets: Iterable[Target]) -> tuple[list[Outcome], list[Fault]]:
     outcomes: list[Outcome] = []
     faults: list[Fault] = []
     for target in targets:
-        if any(target.adapter == one.adapter for one in outcomes):
+        if any(target.label == one.adapter for one in outcomes):
             continue
         try:
             store = asyncio.run(_store_of(target))
-            outcomes.append(Outcome(target.adapter, _check_of(store), projection_of(store)))
+            outcomes.append(Outcome(target.label, check_of(store), projection_of(store)))
         except Exception as error:  # noqa: BLE001 - an author's code, whatever it raises is shown
-            faults.append(Fault(target.adapter, target.environment, safely_told(error)))
+            faults.append(Fault(target.label, target.environment, safely_told(error)))
     return outcomes, faults
 
 
@@ -150,7 +150,8 @@ async def _store_of(target: Target) -> Any:
     return store
 
 
-def _check_of(store: Any) -> Callable[[ItemFields], Preview]:
+def check_of(store: Any) -> Callable[[ItemFields], Preview]:
+    """Give what says what would come back of an item, or raises `UnrepresentableItem`."""
     if isinstance(store, AdapterStore):
         return store.preview
     projection = projection_of(store)
@@ -189,11 +190,11 @@ def _add_line(line: UnreadableLine, result: Previewed) -> None:
 def _preview_one(record: GivenRecord, result: Previewed) -> None:
     """Add what all adapters do to one record; those that do the same are named together."""
     refusals: dict[tuple[str, str], list[str]] = {}
-    changes: dict[_Changed, list[str]] = {}
+    changes: dict[ChangedValue, list[str]] = {}
     for outcome in list(result.outcomes):
         try:
             found = outcome.check(record.fields)
-            changed = list(_changes(record, found, outcome.projection))
+            changed = list(changed_values(record.fields, record.names, found, outcome.projection))
         except UnrepresentableItem as error:
             outcome.refused += 1
             refusals.setdefault((error.path, error.reason), []).append(outcome.adapter)
@@ -214,24 +215,40 @@ def _preview_one(record: GivenRecord, result: Previewed) -> None:
         )
 
 
-def _changes(record: GivenRecord, found: Preview, projection: Projection) -> Iterator[_Changed]:
+def changed_values(
+    item: ItemFields, names: Iterable[str], found: Preview, projection: Projection
+) -> Iterator[ChangedValue]:
     """Give each value that changes: the place, the three values as text, and the losses.
 
-    A field that the record does not have is not compared: nothing of the user's is lost there.
+    Args:
+        item: What is given.
+        names: The fields that are compared. In one that the record does not have nothing is lost.
+        found: What would come back.
+        projection: Names the losses.
     """
-    for name in record.names:
-        values = (getattr(one, name) for one in (record.fields, found.retrieve, found.search))
+    for name in names:
+        values = (getattr(one, name) for one in (item, found.retrieve, found.search))
         for place, given, retrieve, search in differences(name, *values):
-            kept = same_value(given, retrieve)
-            losses = tuple(
-                dict.fromkeys(
-                    loss.name
-                    for loss in projection.losses
-                    # what was lost when it was stored is missing in a hit too
-                    if loss.field == name and (loss.operation == "search" or not kept)
-                )
-            )
-            yield _Changed(place, shown(given), shown(retrieve), shown(search), losses)
+            losses = losses_of(projection, name, kept=same_value(given, retrieve))
+            yield ChangedValue(place, shown(given), shown(retrieve), shown(search), losses)
+
+
+def losses_of(projection: Projection, name: str, *, kept: bool) -> tuple[str, ...]:
+    """Name the losses that explain a change of a field.
+
+    Args:
+        projection: Names them.
+        name: The field.
+        kept: Whether `retrieve` gives the value back, so that only search hits lack it.
+    """
+    return tuple(
+        dict.fromkeys(
+            loss.name
+            for loss in projection.losses
+            # what was lost when it was stored is missing in a hit too
+            if loss.field == name and (loss.operation == "search" or not kept)
+        )
+    )
 
 
 def differences(place: str, given: Any, retrieve: Any, search: Any) -> Iterator[tuple[str, Any, Any, Any]]:

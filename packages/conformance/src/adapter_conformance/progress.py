@@ -18,7 +18,7 @@ PATIENCE_SECONDS = 2.0
 class LateProgress:
     """Call it before each case; the bar appears when the run has taken a while, and goes at the end."""
 
-    def __init__(self, total: int) -> None:
+    def __init__(self, total: int | None) -> None:
         self._watched = sys.stderr.isatty()
         self._bar = Progress(
             TextColumn("{task.description}"),
@@ -52,8 +52,12 @@ class LateProgress:
 
     def __call__(self, target: Target, case: Case) -> None:
         """Show that a case begins."""
-        text = f"{target.adapter} {target.environment} {case.label}"
-        self._bar.update(self._task, description=text, completed=self._begun)
+        self.step(f"{target.label} {target.environment} {case.label}")
+
+    def step(self, text: str, *, begun: int | None = None, total: int | None = None) -> None:
+        """Show that the next step begins; or how many have begun, and of how many."""
+        self._begun = self._begun if begun is None else begun
+        self._bar.update(self._task, description=text, completed=self._begun, total=total)
         self._begun += 1
 
     def _show(self) -> None:

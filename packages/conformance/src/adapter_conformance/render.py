@@ -1,7 +1,7 @@
 """Tables and lines of reports, for a terminal, a pipe or a Markdown file."""
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import TextIO, cast
@@ -61,6 +61,11 @@ def engine_of(report: ConformanceReport) -> str:
     return f"{report.engine} {report.engine_version}".strip() or NOTHING
 
 
+def where(report: ConformanceReport) -> str:
+    """Name the environment; a run that a wheel carries did not happen here."""
+    return f"{report.environment}, released" if report.released else report.environment
+
+
 # Profiles side by side
 
 
@@ -85,7 +90,7 @@ def profiles(reports: Iterable[ConformanceReport]) -> list[Profile]:
     """Give one profile for each adapter, or more if it declares other things elsewhere."""
     found: dict[str, list[ConformanceReport]] = {}
     for report in reports:
-        found.setdefault(report.adapter, []).append(report)
+        found.setdefault(report.label, []).append(report)
     return [profile for name, mine in found.items() for profile in _profiles_of(name, mine)]
 
 
@@ -166,8 +171,8 @@ def proof_sheet(reports: Iterable[ConformanceReport]) -> Sheet:
     headers = ("Adapter", "Where", "Engine", "Score", "Verdict", "Date")
     rows = [
         (
-            report.adapter,
-            report.environment,
+            report.label,
+            where(report),
             engine_of(report),
             report.score,
             NOTHING if report.not_run else verdict(report),
@@ -199,20 +204,38 @@ def _loss(losses: Sequence[LossNamed]) -> str:
 def notes(reports: Iterable[ConformanceReport]) -> list[tuple[str, str]]:
     """Give what there is to say about the engines as pairs: the run, and the note or the image."""
     said = [(r, ", ".join(filter(None, (r.engine_note, r.image)))) for r in reports]
-    return [(f"{r.adapter} {r.environment}", note) for r, note in said if note]
+    return [(f"{r.label} {where(r)}", note) for r, note in said if note]
+
+
+def _released(reports: Iterable[ConformanceReport]) -> list[tuple[str, str]]:
+    return [
+        (f"{r.label} {r.environment}", f"these are the results that {r.adapter_version} was released with")
+        for r in reports
+        if r.released
+    ]
 
 
 def _parts(reports: Sequence[ConformanceReport]) -> tuple[list[Sheet], dict[str, list[tuple[str, str]]]]:
     """Give the tables and the lists of a comparison, in the order in which they are read."""
     found = profiles(reports)
     sheets = [fidelity_sheet(found), promises_sheet(found), proof_sheet(reports)]
-    lists = {"Named losses": loss_lines(found), "Engines": notes(reports)}
+    lists = {
+        "Named losses": loss_lines(found),
+        "Engines": notes(reports),
+        "Not run here, but before the release": _released(reports),
+    }
     return sheets, {title: lines for title, lines in lists.items() if lines}
 
 
 def print_comparison(console: Console, reports: Sequence[ConformanceReport]) -> None:
     """Print the profiles side by side, then what proved them."""
-    sheets, lists = _parts(reports)
+    print_parts(console, *_parts(reports))
+
+
+def print_parts(
+    console: Console, sheets: Iterable[Sheet], lists: Mapping[str, Sequence[tuple[str, str]]]
+) -> None:
+    """Print tables one below the other, then lists of pairs, each under its title."""
     parts: list[tuple[str, RenderableType]] = [(sheet.title, drawn(sheet)) for sheet in sheets]
     parts += [(title, _grid(lines)) for title, lines in lists.items()]
     _print_parts(console, parts)
@@ -301,9 +324,9 @@ def _verdict_line(report: ConformanceReport) -> tuple[str, ...]:
     """Give the cells of a run: five, or three if nothing was run."""
     cells: tuple[str, ...]
     if report.not_run:
-        cells = (report.adapter, report.environment, report.score)
+        cells = (report.label, report.environment, report.score)
     else:
-        cells = (report.adapter, report.environment, engine_of(report), _score(report), verdict(report))
+        cells = (report.label, report.environment, engine_of(report), _score(report), verdict(report))
     return tuple(map(printable, cells))
 
 

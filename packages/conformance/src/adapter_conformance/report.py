@@ -34,6 +34,7 @@ class CaseResult(_Document):
         reason: Why it did not pass.
         claims: The manifest fields that it judged.
         notes: What else was seen, such as the lag of a search index.
+        figures: What was measured, by name with its unit, such as `lag_p50_seconds`.
         seconds: How long it took.
     """
 
@@ -43,7 +44,13 @@ class CaseResult(_Document):
     reason: str = ""
     claims: tuple[ClaimSeen, ...] = ()
     notes: tuple[str, ...] = ()
+    figures: dict[str, float] = {}
     seconds: float
+
+
+def labelled(adapter: str, variant: str) -> str:
+    """Name an adapter with its variant."""
+    return f"{adapter}-{variant}" if variant else adapter
 
 
 class LossNamed(_Document):
@@ -60,18 +67,23 @@ class ConformanceReport(_Document):
 
     Attributes:
         adapter: The entry point's name.
+        variant: Which of the adapter's ways of working was run; empty where it has one.
         environment: fake, embedded or live.
         engine: What stood behind the adapter, with the version that it gave itself.
         image: The container image of a live service, by name and digest; empty for a URL.
+        adapter_version: The adapter's distribution, and its version.
+        drivers: The client libraries that it requires, each with the version that is installed.
         manifest: What the adapter declares.
         cases: Every case, in the order of the inventory.
         options: Constructor options that every store was made with, beside the adapter's defaults.
         not_run: Why nothing was run at all; then there are no cases.
         required: How many matrix cases there are.
+        released: It was not run here: the adapter's wheel carries it.
     """
 
     schema_version: int = SCHEMA_VERSION
     adapter: str
+    variant: str = ""
     environment: Environment
     engine: str = ""
     engine_version: str = ""
@@ -79,6 +91,7 @@ class ConformanceReport(_Document):
     image: str = ""
     kit_version: str
     adapter_version: str = ""
+    drivers: tuple[str, ...] = ()
     inventory_digest: str
     manifest_digest: str = ""
     seed: int
@@ -91,6 +104,12 @@ class ConformanceReport(_Document):
     cases: tuple[CaseResult, ...] = ()
     not_run: str = ""
     required: int
+    released: bool = False
+
+    @property
+    def label(self) -> str:
+        """The adapter with its variant, such as `redis-keyspace`."""
+        return labelled(self.adapter, self.variant)
 
     @property
     def certified(self) -> bool:

@@ -128,6 +128,7 @@ async def run_case(
         reason=reason,
         claims=tuple(ClaimSeen(field=c.field, declared=c.declared, observed=c.observed) for c in run.claims),
         notes=tuple(run.notes),
+        figures=run.figures,
         seconds=round(time.perf_counter() - begin, 3),
     )
 

@@ -11,11 +11,19 @@ from typing import Any, Literal, cast
 from adapter_core import MemoryAdapterError, MemoryAdapterUnavailable
 
 from ._case import Case
+from ._installed import installed_drivers
 from ._run import told
-from .harness import ENVIRONMENTS, Environment, MemoryAdapterHarness, harness_entries, selects
+from .harness import (
+    ENVIRONMENTS,
+    Environment,
+    MemoryAdapterHarness,
+    harness_entries,
+    not_installed,
+    selects,
+)
 from .inventory import ALL_CASES
 from .live import NotRun, Servers, needs_server
-from .report import ConformanceReport
+from .report import ConformanceReport, labelled
 from .runner import not_run, run_conformance
 
 ORDINARY: tuple[Environment, ...] = ("fake", "embedded")
@@ -45,6 +53,8 @@ class Target:
     """One harness class of one adapter.
 
     Attributes:
+        variant: Of the class; empty if it names none.
+        drivers: The client libraries that its adapter requires, with their versions.
         image: Of the container in which its server runs, by name and digest.
     """
 
@@ -52,7 +62,14 @@ class Target:
     environment: Environment
     make: Callable[..., MemoryAdapterHarness]
     version: str = ""
+    variant: str = ""
+    drivers: tuple[str, ...] = ()
     image: str = ""
+
+    @property
+    def label(self) -> str:
+        """The adapter with its variant, such as `redis-keyspace`."""
+        return labelled(self.adapter, self.variant)
 
     def ready(self, servers: Servers) -> "Target":
         """Make sure that it can run here, and bind a live one to its server.
@@ -100,7 +117,7 @@ class Session:
 
 def no_live(names: Iterable[str], session: Session) -> list[str]:
     """Give the names that stand for no live harness at all, neither theirs nor that of a variant."""
-    known = [report.adapter for report in session.reports if report.environment == "live"]
+    known = [report.label for report in session.reports if report.environment == "live"]
     known += [fault.adapter for fault in session.faults]
     return [name for name in names if not any(selects(name, one) for one in known)]
 
@@ -114,9 +131,10 @@ def missing(session: Session, *, named: bool, require: Require) -> list[str]:
         require: `all`: each of them must run, in every environment that was asked for.
     """
     return [
-        f"{report.adapter} {report.environment}"
+        f"{report.label} {report.environment}"
         for report in session.reports
-        if not _judged(report) and (require == "all" or (named and report.environment == "live"))
+        if not (report.released or _judged(report))
+        and (require == "all" or (named and report.environment == "live"))
     ]
 
 
@@ -136,7 +154,7 @@ def is_partial(report: ConformanceReport) -> bool:
 
 def is_false(report: ConformanceReport) -> bool:
     """Whether a claim did not hold: a case failed, or a whole run is not certified."""
-    if report.not_run:
+    if report.not_run or report.released:
         return False
     if any(case.status in ("failed", "error") for case in report.cases):
         return True
@@ -144,7 +162,7 @@ def is_false(report: ConformanceReport) -> bool:
 
 
 def _judged(report: ConformanceReport) -> bool:
-    return any(case.status != "not_staged" for case in report.cases)
+    return not report.released and any(case.status != "not_staged" for case in report.cases)
 
 
 def load(entry: EntryPoint) -> list[Target]:
@@ -164,7 +182,8 @@ def load(entry: EntryPoint) -> list[Target]:
     if not classes:
         raise BadHarness(f"{entry.value} is not a sequence of harness classes")
     version = f"{entry.dist.name} {entry.dist.version}" if entry.dist else ""
-    return [target_of(entry.name, one, version) for one in classes]
+    drivers = installed_drivers(entry.dist)
+    return [replace(target_of(entry.name, one, version), drivers=drivers) for one in classes]
 
 
 def target_of(adapter: str, harness: Any, version: str = "") -> Target:
@@ -176,7 +195,8 @@ def target_of(adapter: str, harness: Any, version: str = "") -> Target:
     environment = getattr(harness, "environment", "fake")
     if not isinstance(harness, type) or environment not in ENVIRONMENTS:
         raise BadHarness(f"{harness!r} is not a harness class with a known environment")
-    return Target(adapter, environment, cast("type[MemoryAdapterHarness]", harness), version)
+    kind = cast("type[MemoryAdapterHarness]", harness)
+    return Target(adapter, environment, kind, version, variant=getattr(kind, "variant", ""))
 
 
 def find_targets(
@@ -191,15 +211,25 @@ def find_targets(
     Raises:
         LookupError: No harness is installed for one of the names.
     """
+    wanted = list(names)
     targets: list[Target] = []
     faults: list[Fault] = []
-    for entry in harness_entries(names):
+    for entry in harness_entries(wanted):
         try:
             targets += load(entry)
         except BadHarness as bad:
             faults.append(Fault(entry.name, None, str(bad)))
-    chosen = [target for target in targets if target.environment in environments]
-    return sorted(chosen, key=lambda t: (t.adapter, ENVIRONMENTS.index(t.environment))), faults
+    known = [target.label for target in targets]
+    for name in wanted:
+        if not any(selects(name, one) for one in (*known, *(fault.adapter for fault in faults))):
+            raise not_installed(name, known)
+    chosen = [
+        target
+        for target in targets
+        if target.environment in environments
+        and (not wanted or any(selects(n, target.label) for n in wanted))
+    ]
+    return sorted(chosen, key=lambda t: (t.label, ENVIRONMENTS.index(t.environment))), faults
 
 
 def run_targets(
@@ -227,7 +257,7 @@ def run_targets(
             try:
                 report = _report(target, servers, cases, seed, options, progress)
             except Exception as error:  # noqa: BLE001 - an author's code, whatever it raises is shown
-                session.faults.append(Fault(target.adapter, target.environment, safely_told(error)))
+                session.faults.append(Fault(target.label, target.environment, safely_told(error)))
             else:
                 session.reports.append(report)
     return session
@@ -241,12 +271,13 @@ def _report(
     options: Mapping[str, Any] | None,
     progress: Callable[[Target, Case], None],
 ) -> ConformanceReport:
+    facts = {"variant": target.variant, "drivers": target.drivers, "adapter_version": target.version}
     try:
         ready = target.ready(servers)
     except NotRun as why:
-        return not_run(target.adapter, target.environment, str(why))
+        return not_run(target.adapter, target.environment, str(why)).model_copy(update=facts)
     report = asyncio.run(_run(ready, cases, seed, options, progress))
-    return report.model_copy(update={"image": ready.image})
+    return report.model_copy(update={**facts, "image": ready.image})
 
 
 async def _run(

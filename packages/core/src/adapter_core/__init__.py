@@ -55,7 +55,7 @@ from ._records import TIME_FILTERS, Criteria, Hit, Record, check_filter_keys, in
 from ._registry import open_store
 from ._relevance import SCORE_MEANING, term_weights
 from ._store import DEFAULT_ITEM_TYPE, AdapterStore
-from ._terms import MAX_TERMS, TERMS_VERSION, terms
+from ._terms import MAX_TERMS, TERMS_VERSION, content_strings, terms
 from ._tokens import (
     MAX_TOKEN_BYTES,
     facet_token,
@@ -135,6 +135,7 @@ __all__ = [
     "TIME_FILTERS",
     "check_filter_keys",
     "check_item",
+    "content_strings",
     "decode_document",
     "decode_value",
     "encode_document",

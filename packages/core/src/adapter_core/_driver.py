@@ -103,11 +103,13 @@ class DeletingDriver(Driver[DocumentT]):
 
 
 class ScanningDriver(Driver[DocumentT]):
-    """A driver that can list everything, in order of id."""
+    """A driver that can list everything, in an order that does not change."""
 
     @abstractmethod
     async def page(self, criteria: Criteria, after: UUID | None, size: int) -> Sequence[Hit[DocumentT]]:
-        """Give the next items by ascending id that meet the criteria; fewer than `size` at the end.
+        """Give the next items that meet the criteria; fewer than `size` at the end.
+
+        The place of an item depends on its id alone: it is ascending, or the backend's own order.
 
         The criteria have no terms and no limit.
         """

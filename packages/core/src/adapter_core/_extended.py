@@ -77,7 +77,7 @@ class Deleting(AdapterStore[ItemT]):
 
 
 class Scanning(AdapterStore[ItemT]):
-    """`SupportsScan`: everything, in order of id."""
+    """`SupportsScan`: everything, in an order that does not change."""
 
     def scan(
         self,
@@ -86,7 +86,7 @@ class Scanning(AdapterStore[ItemT]):
         after: UUID | None = None,
         page_size: int = 500,
     ) -> AsyncIterator[ItemT]:
-        """Give every item, by ascending id.
+        """Give every item, in an order that depends on the ids alone: ascending, unless the adapter says so.
 
         An item that is there throughout comes exactly once, whatever is written meanwhile.
 

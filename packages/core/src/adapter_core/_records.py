@@ -65,6 +65,7 @@ class Criteria:
         created_after: Least `created_at`, inclusive; `-inf`: no condition.
         created_before: Greatest `created_at`, inclusive; `inf`: no condition.
         limit: The most hits to give. May be larger than any data. A driver never sees 0.
+        text: What `terms` were cut from, for a driver that ranks by meaning; empty: no condition.
     """
 
     tags: tuple[str, ...] = ()
@@ -73,6 +74,7 @@ class Criteria:
     created_after: float = -math.inf
     created_before: float = math.inf
     limit: int = 1
+    text: str = ""
 
     def __repr__(self) -> str:
         """Give the shape of the query, not what is searched for."""
@@ -148,10 +150,12 @@ def check_query(query: QueryLike, supported: frozenset[str]) -> CheckedQuery:
             refusal.add_note(f"{key}: {rejected[key]}")
         raise refusal
     wanted: tuple[str, ...] = ()
-    if text is not None and text.strip():
+    if text is None or not text.strip():
+        text = ""
+    else:
         wanted = tuple(dict.fromkeys(map(term_token, terms(text, asked=True))))
         possible = possible and bool(wanted)
-    criteria = Criteria(group, facets, wanted, after, before, limit)
+    criteria = Criteria(group, facets, wanted, after, before, limit, text)
     return CheckedQuery(criteria, possible and after <= before and all(facets))
 
 

@@ -54,7 +54,7 @@ def content_terms(content: Any) -> dict[str, int]:
         where the next one would have come.
     """
     counts: dict[str, int] = {}
-    for text in _strings(content):
+    for text in content_strings(content):
         for term in _ascii_terms(text) if text.isascii() else _iter_terms(text, False):
             if term in counts:
                 counts[term] += 1
@@ -65,7 +65,8 @@ def content_terms(content: Any) -> dict[str, int]:
     return counts
 
 
-def _strings(content: Any) -> Iterator[str]:
+def content_strings(content: Any) -> Iterator[str]:
+    """Give every string value in a content, depth first; dict keys are left out."""
     pending = [content]
     while pending:
         value = pending.pop()

@@ -118,13 +118,11 @@ class ImmediateHarness:
         raise NotImplementedError(f"{type(self).__name__} makes no stores: {sorted(options)}")
 
 
-class FaultHooks:
-    """The hooks of a harness that only turn a switch of its fake.
-
-    A harness of a fake inherits them, and adds what else the kit stages.
+class InjectedFaults:
+    """The hooks of a harness that only turn a switch at the transport, whatever stands behind it.
 
     Attributes:
-        faults: The switches of the fake.
+        faults: The switches.
     """
 
     faults: Faults
@@ -152,6 +150,13 @@ class FaultHooks:
     async def drop_identity(self, drop: bool) -> None:
         """Acknowledge writes without an identity and store nothing, or end that."""
         self.faults.drop_identity = drop
+
+
+class FaultHooks(InjectedFaults):
+    """The hooks of a harness that only turn a switch of its fake.
+
+    A harness of a fake inherits them, and adds what else the kit stages.
+    """
 
     async def hold_search_index(self, hold: bool) -> None:
         """Keep the search index as it is, or let it catch up."""

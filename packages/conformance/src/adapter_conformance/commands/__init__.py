@@ -2,8 +2,24 @@
 
 from .check import check
 from .compare import compare
+from .copy import copy
 from .ddl import ddl
+from .diff import diff
+from .differential import differential
 from .preview import preview_file
+from .proof import proof
+from .require import require
 from .run import run
 
-__all__ = ["check", "compare", "ddl", "preview_file", "run"]
+__all__ = [
+    "check",
+    "compare",
+    "copy",
+    "ddl",
+    "diff",
+    "differential",
+    "preview_file",
+    "proof",
+    "require",
+    "run",
+]

@@ -5,9 +5,10 @@ from typing import Annotated, Literal
 import typer
 
 from adapter_conformance.document import to_json
+from adapter_conformance.released import add_released
 from adapter_conformance.render import console_for, markdown, print_comparison
 
-from ._common import Names, Where, run_named
+from ._common import Names, Where, chosen_environments, run_named
 
 
 def compare(
@@ -21,8 +22,13 @@ def compare(
         typer.Option(help="Only this environment; repeatable. Default: fake and embedded."),
     ] = None,
 ) -> None:
-    """Show side by side what adapters keep, with the proof."""
+    """Show side by side what adapters keep, with the proof.
+
+    Where a run cannot be made here, the results that the adapter was released with stand beside it.
+    """
     session = run_named(names, environment)
+    for fault in add_released(session, chosen_environments(environment)):
+        typer.echo(f"Error: {fault}", err=True)
     if style == "json":
         typer.echo(to_json(session), nl=False)
     elif session.reports and style == "markdown":

@@ -1,0 +1,144 @@
+"""The Lua that every script begins with: what the scripts share, in functions."""
+
+MARK = "adapter-redis"
+"""What the field `adapter` of a hash that is ours says."""
+
+HIDDEN = "index."
+"""How the fields of an item's hash begin that only an index reads."""
+
+PURGED_AT_ONCE = 100
+"""How many expired items one call removes from the indexes. The others are passed over until then."""
+
+HEAD = """
+local BASE, SIGNED, WATCH, DUE = KEYS[1], ARGV[1], ARGV[2], ARGV[3] == '1'
+local ITEMS, IDS, EXPIRY = BASE .. ':item:', BASE .. ':ids', BASE .. ':expiry'
+local call, pcall = redis.call, redis.pcall
+
+local function words(text)
+  local found = {}
+  for word in text:gmatch('%S+') do found[#found + 1] = word end
+  return found
+end
+"""
+
+LIBRARY = f"""
+local MARK = '{MARK}'
+
+-- why the server is not what the store needs, or nil
+local function unfit()
+  if WATCH:find('e') then
+    local policy = call('INFO', 'memory'):match('maxmemory_policy:(%S+)')
+    if policy ~= 'noeviction' then return '!evicting ' .. tostring(policy) end
+  end
+end
+
+-- why the call must not be done, or nil
+local function refusal(signed)
+  local space = call('HMGET', BASE, 'adapter', 'signature', 'items')
+  if space[1] ~= MARK then return '!gone' end
+  if signed and space[2] ~= SIGNED then return '!signature' end
+  local count = tonumber(space[3])
+  if call('ZCARD', IDS) ~= count or (signed and not index_intact(count)) then return '!damaged' end
+  if DUE then
+    if WATCH:find('a') and call('INFO', 'persistence'):match('aof_enabled:(%d)') ~= '1' then
+      return '!volatile'
+    end
+    if call('INFO', 'replication'):match('role:(%a+)') ~= 'master' then return '!replica' end
+    return unfit()
+  end
+end
+
+-- a key of another type is an answer, and any other error stays one
+local function of_another_type(text)
+  if not text:find('WRONGTYPE') then error(text, 0) end
+end
+
+-- 'ours', 'foreign', or nil when there is no such key
+local function kind(key)
+  local mark = pcall('HGET', key, 'adapter')
+  if mark == MARK then return 'ours' end
+  if mark and mark.err then of_another_type(mark.err) end
+  if mark or call('EXISTS', key) == 1 then return 'foreign' end
+end
+
+-- the hash as a list of names and values, if it is ours
+local function document(key)
+  local flat = pcall('HGETALL', key)
+  if flat.err then return of_another_type(flat.err) end
+  -- a small hash comes as it was written: our mark first, the content sixth, what is hidden last
+  if flat[1] == 'adapter' and flat[2] == MARK and flat[11] == 'content' and flat[#flat - 1]:sub(1, {len(HIDDEN)}) ~= '{HIDDEN}' then
+    return flat, #flat[12]
+  end
+  local shown, ours, bytes = {{}}, false, 0
+  for i = 1, #flat, 2 do
+    local name, value = flat[i], flat[i + 1]
+    if name == 'adapter' then
+      ours = value == MARK
+    elseif name:sub(1, {len(HIDDEN)}) ~= '{HIDDEN}' then
+      shown[#shown + 1] = name
+      shown[#shown + 1] = value
+      bytes = bytes + #value
+    end
+  end
+  if ours then return shown, bytes end
+end
+
+-- take an id out of every index; deletions come first, since those are allowed when memory is full
+local function forget(id)
+  call('ZREM', EXPIRY, id)
+  index_remove(id)
+  if call('ZREM', IDS, id) == 1 then call('HINCRBY', BASE, 'items', -1) end
+end
+
+-- remove what has expired, a bounded part at once
+local function purge()
+  local first = call('ZRANGE', EXPIRY, 0, 0, 'WITHSCORES')
+  if not first[2] then return end
+  local time = call('TIME')
+  local now = time[1] * 1000 + math.floor(time[2] / 1000)
+  if tonumber(first[2]) >= now then return end
+  local due = call('ZRANGEBYSCORE', EXPIRY, '-inf', '(' .. string.format('%.0f', now),
+    'LIMIT', 0, {PURGED_AT_ONCE})
+  for _, id in ipairs(due) do
+    if kind(ITEMS .. id) == 'ours' then call('DEL', ITEMS .. id) end
+    forget(id)
+  end
+end
+
+-- write ARGV[first] to ARGV[last] as fields of a hash
+local function set_fields(key, first, last)
+  for from = first, last, 1000 do
+    call('HSET', key, unpack(ARGV, from, math.min(from + 999, last)))
+  end
+end
+
+local function write(id, order, text, revision, lasts, first, last)
+  local key = ITEMS .. id
+  index_put(id, order, text)
+  local new = call('ZADD', IDS, 0, id) == 1
+  if new then call('HINCRBY', BASE, 'items', 1) end
+  -- an id without a hash is one that another client has deleted
+  call('DEL', key)
+  if last - first < 1000 then
+    call('HSET', key, 'adapter', MARK, 'revision', revision, 'indexed', SIGNED, unpack(ARGV, first, last))
+  else
+    call('HSET', key, 'adapter', MARK, 'revision', revision, 'indexed', SIGNED)
+    set_fields(key, first, last)
+  end
+  if lasts ~= '' then
+    local time = call('TIME')
+    local ends = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000) + tonumber(lasts))
+    call('PEXPIREAT', key, ends)
+    call('ZADD', EXPIRY, ends, id)
+  elseif not new then
+    call('ZREM', EXPIRY, id)
+  end
+end
+
+-- take numbers for so many writes; they follow the one that is given
+local function numbered(count)
+  local now = call('HINCRBY', BASE, 'revision', count)
+  call('HSET', BASE, 'wrote:' .. SIGNED, string.format('%.0f', now))
+  return now - count
+end
+"""

@@ -1,0 +1,95 @@
+"""When a record is held back because the session, or the input, says something else.
+
+Curated memory never overrides the conversation (ADR-010). What counts as a conflict is pluggable;
+the default goes by the record's subject.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from typing import Protocol
+
+from adapter_core import terms
+
+from ._text import normalised, text_of
+from .records import MemoryRecord
+from .transcript import Message, SystemMessage, Transcript, UserMessage
+
+# What may stand between a subject and what is said of it: "timezone has been set to", "timezone ="
+_LINK = (
+    r"""["'*_`)\]]*\s*(?:(?:has|have|had|been|was|were|now|changed|switched|moved|set|should|must)\s+){0,4}"""
+    r"""(?:[=:\u2192]|[-=]>|\b(?:is|are|was|were|be|to|now|equals)\b)\s*"""
+)
+_VALUE = r"""(?P<value>[^\n!?;]*?)(?P<end>[!?;\n]|\.(?=\s|$)|$)"""
+MAX_VALUE_TERMS = 12
+"""How many terms of a statement are compared; the rest of a long sentence says something else."""
+
+
+class ConflictDetector(Protocol):
+    """Decides whether a record conflicts with the conversation."""
+
+    def conflicts(self, record: MemoryRecord, transcript: Transcript, current: UserMessage) -> bool:
+        """Whether the record must be held back. One that raises holds the record back too."""
+        ...
+
+
+class SubjectConflict:
+    """The default: the conversation states the record's subject, and states it differently.
+
+    A statement is the subject followed by `=`, `:`, an arrow, or a form of "is", "set to" or "now",
+    and a value; also a key of a structured content. A question states nothing. The newest statement
+    decides, and it agrees when all of its words occur in the record's text. The words between are
+    English: a host of another language brings a detector of its own.
+    """
+
+    def conflicts(self, record: MemoryRecord, transcript: Transcript, current: UserMessage) -> bool:
+        """Whether the newest statement of the record's subject differs from the record."""
+        words = terms(record.subject or "")
+        if not words:
+            return False
+        between = r"[\W_]*".join(map(re.escape, words))
+        statement = re.compile(rf"(?<![^\W_]){between}{_LINK}{_VALUE}")
+        known = set(terms(record.text))
+        for text in _newest_first(transcript, current):
+            values = [
+                terms(match["value"])[:MAX_VALUE_TERMS]
+                for match in statement.finditer(_folded(text))
+                if match["end"] != "?"
+            ]
+            stated = [value for value in values if value]
+            if stated:
+                return not known.issuperset(stated[-1])
+        return False
+
+
+def repeats(record: MemoryRecord, transcript: Transcript, current: UserMessage) -> bool:
+    """Whether the conversation holds the record's text already, word for word."""
+    said = normalised(record.text)
+    longest = max(said.split(), key=len, default="")
+    if not longest:
+        return False
+    return any(
+        # cheaper than cutting a long text into terms; folding keeps a term a substring
+        longest in _folded(text) and said in normalised(text)
+        for text in _newest_first(transcript, current)
+    )
+
+
+def _newest_first(transcript: Transcript, current: UserMessage) -> Iterator[str]:
+    yield text_of(current.content)
+    for place in range(len(transcript.messages) - 1, -1, -1):
+        message = transcript.messages[place]
+        if place != transcript.breadcrumb and _is_said(message):
+            yield text_of(message.content)
+
+
+def _is_said(message: Message) -> bool:
+    # The host's instructions govern by themselves; only what was said is compared.
+    return not isinstance(message, SystemMessage)
+
+
+def _folded(text: str) -> str:
+    if text.isascii():
+        return text.lower()
+    folded = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", text).casefold())
+    return unicodedata.normalize("NFC", folded)

@@ -1,0 +1,46 @@
+"""Find the session store for a URL."""
+
+from typing import TYPE_CHECKING
+
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError
+
+from .errors import AuthorityError
+from .sql_store import PostgresSessionStore, SqliteSessionStore
+
+if TYPE_CHECKING:
+    from .sql_store import SqlSessionStore
+
+
+def open_session_store(url: str) -> "SqlSessionStore":
+    """Make the session store that a URL names. Like a constructor, it does no I/O.
+
+    Args:
+        url: `sqlite:///relative.db`, `sqlite:////absolute.db`, or `postgresql://…` as asyncpg reads it.
+
+    Raises:
+        AuthorityError: It is none of these, or asyncpg is not installed. The message does not show it.
+    """
+    if url.startswith(("postgresql://", "postgres://")):
+        try:
+            return PostgresSessionStore(url)
+        except ImportError as error:
+            raise AuthorityError("asyncpg is not installed: install memory-authority[postgres]") from error
+    return SqliteSessionStore(sqlite_path(url))
+
+
+def sqlite_path(url: str) -> str:
+    """Give the path that a `sqlite:///` URL names.
+
+    Raises:
+        AuthorityError: It names none.
+    """
+    try:
+        parsed = make_url(url)
+    except (ArgumentError, ValueError):
+        parsed = None  # the error shows the URL, which may hold a password
+    if parsed is None or parsed.drivername != "sqlite" or parsed.host or parsed.query or not parsed.database:
+        raise AuthorityError("a session store URL is sqlite:///PATH or postgresql://…")
+    if parsed.database == ":memory:":
+        raise AuthorityError("a file is needed: sessions in memory end with the process")
+    return parsed.database
