@@ -32,7 +32,7 @@ from adapter_core import (
     term_token,
     terms,
 )
-from adapter_sqlite import FileTransport, SqliteMemoryStore, schema, search, statements, tokens
+from adapter_sqlite import FileTransport, SqliteMemoryStore, driver, schema, search, statements, tokens
 from benchmarks.contender import Contender
 from benchmarks.peers import peers
 from benchmarks.workload import FILTERS
@@ -168,16 +168,20 @@ class Raw(Contender):
         counted = connection.execute(statements.COUNT_UP, (len(rows), self._name)).fetchall()
         ns, _, revision = counted[0]
         revision -= len(rows)
-        for key, created_at, document, levels in rows:
-            revision += 1
-            if connection.execute(statements.OLD, (ns, key)).fetchone() is not None:
-                raise ValueError("only new items are measured")
-            bounds = tokens.first_place(created_at), tokens.last_place(created_at)
-            taken = connection.execute(statements.TAKEN, bounds).fetchone()
-            place = tokens.next_place(created_at, taken[0])
-            new = (place, ns, key, created_at, revision, schema.MARKER, self._signed)
-            connection.execute(statements.INSERT, (*new, tokens.write(levels), document)).fetchall()
-            connection.execute(statements.INDEX, (place, tokens.indexed(ns, levels)))
+        for begin in range(0, len(rows), driver._INDEXED_AT_ONCE):
+            indexed: list[tuple[int, str]] = []
+            for key, created_at, document, levels in rows[begin : begin + driver._INDEXED_AT_ONCE]:
+                revision += 1
+                if connection.execute(statements.OLD, (ns, key)).fetchone() is not None:
+                    raise ValueError("only new items are measured")
+                bounds = tokens.first_place(created_at), tokens.last_place(created_at)
+                taken = connection.execute(statements.TAKEN, bounds).fetchone()
+                place = tokens.next_place(created_at, taken[0])
+                new = (place, ns, key, created_at, revision, schema.MARKER, self._signed)
+                connection.execute(statements.INSERT, (*new, tokens.write(levels), document)).fetchall()
+                indexed.append((place, tokens.indexed(ns, levels)))
+            indexed.sort()
+            connection.executemany(statements.INDEX, indexed)
 
     def _get(self, item_id: UUID) -> Any:
         return self._reader.execute(statements.GET, (item_id.bytes, schema.MARKER, self._name)).fetchone()

@@ -4,6 +4,7 @@ import json
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from operator import itemgetter
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -43,6 +44,12 @@ _UNAVAILABLE = frozenset(
         sqlite3.SQLITE_READONLY,
     }
 )
+
+_INDEXED_AT_ONCE = 1000
+"""How many records go into the index in one run, which is far less work than one by one."""
+
+_Change = tuple[int, str, str]  # a place, and a statement and a text for the index
+
 
 class _NotWritten(Exception):
     """SQLite skipped a row without an error, as a trigger with `RAISE(IGNORE)` makes it do."""
@@ -118,12 +125,15 @@ class SqliteDriver(DeletingDriver[str], ScanningDriver[str], RevisingDriver[str]
     def _put(self, records: Sequence[Record[str]], connection: sqlite3.Connection) -> list[UUID]:
         ns, revision = self._count_up(connection, len(records))
         revision -= len(records)
-        for record in records:
-            revision += 1
-            old = _old(connection, ns, record.id)
-            if old is not None and not old.ours:
-                raise MemoryAdapterError(f"the record of {record.id} is not this adapter's")
-            self._write(connection, ns, record, old, revision)
+        for begin in range(0, len(records), _INDEXED_AT_ONCE):
+            changes: list[_Change] = []
+            for record in records[begin : begin + _INDEXED_AT_ONCE]:
+                revision += 1
+                old = _old(connection, ns, record.id)
+                if old is not None and not old.ours:
+                    raise MemoryAdapterError(f"the record of {record.id} is not this adapter's")
+                changes += self._write(connection, ns, record, old, revision)
+            _index(connection, changes)
         return [record.id for record in records]
 
     def _get(self, ids: Sequence[UUID], connection: sqlite3.Connection) -> dict[UUID, str]:
@@ -167,7 +177,7 @@ class SqliteDriver(DeletingDriver[str], ScanningDriver[str], RevisingDriver[str]
         if old is None or not old.ours:
             return False
         _wrote(connection.execute(statements.DELETE, (old.place,)))
-        _unindex(connection, ns, old)
+        _index(connection, _forgotten(ns, old))
         return True
 
     def _clear(self, connection: sqlite3.Connection) -> int:
@@ -213,7 +223,7 @@ class SqliteDriver(DeletingDriver[str], ScanningDriver[str], RevisingDriver[str]
         if old is None or not old.ours or old.revision != expected:
             return None
         _, revision = self._count_up(connection, 1)
-        self._write(connection, ns, record, old, revision)
+        _index(connection, self._write(connection, ns, record, old, revision))
         return revision
 
     # Reindexing
@@ -255,10 +265,12 @@ class SqliteDriver(DeletingDriver[str], ScanningDriver[str], RevisingDriver[str]
 
     def _reindex(self, records: Sequence[tuple[Record[str], int]], connection: sqlite3.Connection) -> None:
         ns, _ = self._namespace_row(connection)
+        changes: list[_Change] = []
         for record, revision in records:
             old = _old(connection, ns, record.id)
             if old is not None and old.ours and old.revision == revision:
-                self._write(connection, ns, record, old, revision)
+                changes += self._write(connection, ns, record, old, revision)
+        _index(connection, changes)
 
     def _adopt(self, connection: sqlite3.Connection) -> bool:
         ns, signed = self._namespace_row(connection)
@@ -314,8 +326,8 @@ class SqliteDriver(DeletingDriver[str], ScanningDriver[str], RevisingDriver[str]
         record: Record[str],
         old: _Old | None,
         revision: int,
-    ) -> None:
-        """Put the item in the place of the old one, into every index."""
+    ) -> list[_Change]:
+        """Put the row in the place of the old one; the index is still to be changed."""
         created_at = record.created_at
         levels = tokens.counted(record.tags, record.facets, record.terms)
         if old is not None and tokens.moment(old.created_at) == tokens.moment(created_at):
@@ -324,15 +336,15 @@ class SqliteDriver(DeletingDriver[str], ScanningDriver[str], RevisingDriver[str]
             bounds = tokens.first_place(created_at), tokens.last_place(created_at)
             place = tokens.next_place(created_at, connection.execute(statements.TAKEN, bounds).fetchone()[0])
         written = tokens.write(levels)
+        changes = [] if old is None else _forgotten(ns, old)
         if old is None:
             new = (place, ns, record.id.bytes, created_at, revision, schema.MARKER, self._signed)
             cursor = connection.execute(statements.INSERT, (*new, written, record.document))
         else:
-            _unindex(connection, ns, old)
             changed = (place, created_at, revision, self._signed, written, record.document)
             cursor = connection.execute(statements.UPDATE, (*changed, old.place))
         _wrote(cursor)
-        connection.execute(statements.INDEX, (place, tokens.indexed(ns, levels)))
+        return [*changes, (place, statements.INDEX, tokens.indexed(ns, levels))]
 
 
 def _old(connection: sqlite3.Connection, ns: int, item_id: UUID) -> _Old | None:
@@ -346,9 +358,21 @@ def _wrote(cursor: sqlite3.Cursor) -> None:
         raise _NotWritten
 
 
-def _unindex(connection: sqlite3.Connection, ns: int, old: _Old) -> None:
-    if old.tokens:  # none of a row that an earlier layout wrote
-        connection.execute(statements.UNINDEX, (old.place, tokens.indexed(ns, tokens.read(old.tokens))))
+def _forgotten(ns: int, old: _Old) -> list[_Change]:
+    if not old.tokens:
+        return []  # an earlier layout wrote the row, and it is not in this index
+    return [(old.place, statements.UNINDEX, tokens.indexed(ns, tokens.read(old.tokens)))]
+
+
+def _index(connection: sqlite3.Connection, changes: list[_Change]) -> None:
+    """Change the index by ascending place.
+
+    FTS5 gathers changes in memory until a place is lower than the one before, or until another
+    table is written: each time it begins a new segment.
+    """
+    changes.sort(key=itemgetter(0))
+    for place, statement, text in changes:
+        connection.execute(statement, (place, text))
 
 
 def _hits(rows: Sequence[Any]) -> list[Hit[str]]:

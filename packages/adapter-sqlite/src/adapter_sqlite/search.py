@@ -19,6 +19,8 @@ ALTERNATIVES = 1000
 """How many tokens of one any-of group the index is asked for; larger groups are checked likewise."""
 ONE_BY_ONE = 16
 """The levels of so many terms are read one by one."""
+FEW = 128
+"""The matches of a term are all looked at if they are fewer."""
 
 _LARGEST = 2**62
 
@@ -34,15 +36,20 @@ ORDER BY f.rowid DESC
 SCORED = """
 SELECT h.id, h.document, u.score / 100.0 FROM (
     SELECT i.place AS place, {score} AS score, i.created_at AS created_at, i.id AS id
-    FROM memory_index f
-    CROSS JOIN memory_items i ON i.place = f.rowid AND i.marker = :marker
+    FROM {matches} f
+    CROSS JOIN memory_items i ON i.place = f.place AND i.marker = :marker
     AND i.created_at BETWEEN :after AND :before{conditions}
-    WHERE f.memory_index MATCH :match AND f.rowid BETWEEN :first AND :last
     ORDER BY score DESC, created_at DESC, id LIMIT :limit
 ) u
 JOIN memory_items h ON h.place = u.place
 ORDER BY u.score DESC, u.created_at DESC, u.id
 """
+_MATCHES = """(
+    SELECT rowid AS place FROM memory_index
+    WHERE memory_index MATCH :match AND rowid BETWEEN :first AND :last
+)"""
+_PLACES = "(SELECT value AS place FROM json_each(:places))"
+SOME = "SELECT rowid FROM memory_index WHERE memory_index MATCH ? LIMIT ?"
 # how many items of the namespace have a term at each level, the best one first
 LEVELS = "SELECT term, doc FROM memory_levels WHERE term >= ? AND term < ?"
 _PAGE = """
@@ -115,8 +122,11 @@ def newest(
 def by_one_term(
     connection: sqlite3.Connection, ns: int, term: str, parameters: Mapping[str, Any]
 ) -> list[Any]:
-    """Give the best matches of a term, level by level: of those below the last hit none is read."""
+    """Give the best matches of a term; of a common one, level by level, and none below the last hit."""
     limit: int = parameters["limit"]
+    places = [place for (place,) in connection.execute(SOME, (parameters["match"], FEW))]
+    if len(places) < FEW:
+        return _scored(connection, (term,), {**parameters, "places": json.dumps(places)}, matches=_PLACES)
     levels: list[str] = []
     before = count = 0
     low, high = tokens.level_range(term)
@@ -145,6 +155,7 @@ def _scored(
     terms: Sequence[str],
     parameters: Mapping[str, Any],
     conditions: str = "",
+    matches: str = _MATCHES,
 ) -> list[Any]:
     """Give the best matches; every one is looked at, since any of them may be the best."""
     values = dict(parameters)
@@ -154,7 +165,8 @@ def _scored(
     else:
         values["terms"] = json.dumps(terms)
         score = _SUM
-    return connection.execute(SCORED.format(score=score, conditions=conditions), values).fetchall()
+    sql = SCORED.format(score=score, matches=matches, conditions=conditions)
+    return connection.execute(sql, values).fetchall()
 
 
 def _moments(rows: Iterator[Any], limit: int) -> Iterator[Any]:

@@ -5,11 +5,10 @@ its high bits are the moment, a 64th of a second, and its low bits tell apart wh
 So the index, read backwards, gives the newest items first.
 """
 
-import json
 import math
 from collections.abc import Iterable, Mapping
 
-from adapter_core import MemoryAdapterError, term_weights
+from adapter_core import MemoryAdapterError, decode_value, encode_value, term_weights
 
 EVERY = "n"
 """The token that every item of a namespace has."""
@@ -43,7 +42,7 @@ def counted(tags: Iterable[str], facets: Iterable[str], terms: Mapping[str, int]
 
 def write(levels: Mapping[str, int]) -> str:
     """Write the tokens of an item with their levels, as the item keeps them."""
-    return json.dumps(levels, separators=(",", ":"))
+    return encode_value(levels)
 
 
 def indexed(ns: int, levels: Mapping[str, int]) -> str:
@@ -53,12 +52,12 @@ def indexed(ns: int, levels: Mapping[str, int]) -> str:
     """
     words = [EVERY, *levels]
     words += [f"{token}{_LEVEL}{255 - level:02x}" for token, level in levels.items() if token[0] == "w"]
-    return " ".join([f"{ns}{word}" for word in words])
+    return f"{ns}{f' {ns}'.join(words)}"
 
 
 def read(text: str) -> dict[str, int]:
     """Read what `write` wrote; what is not ours to read has no tokens."""
-    return json.loads(text) if text else {}  # pyright: ignore[reportAny]
+    return decode_value(text) if text else {}
 
 
 def level_range(term: str) -> tuple[str, str]:
