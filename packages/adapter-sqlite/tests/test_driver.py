@@ -77,7 +77,9 @@ async def test_a_write_that_a_trigger_skips_or_refuses_leaves_rows_and_tokens_as
     await store.store(words(1))
     words_before = indexed(beside)
     for verb in ("INSERT", "UPDATE"):
-        beside.execute(f"CREATE TRIGGER no_{verb} BEFORE {verb} ON memory_items BEGIN SELECT RAISE({effect}); END")
+        beside.execute(
+            f"CREATE TRIGGER no_{verb} BEFORE {verb} ON memory_items BEGIN SELECT RAISE({effect}); END"
+        )
     _, revision = await store.retrieve_revision(UUID(int=1))
     changed = MemoryItem(id=UUID(int=1), content="changed", tags=["t"])
     for refused in (

@@ -253,7 +253,7 @@ def test_of_a_common_term_the_items_below_the_last_hit_are_not_read(filled):
     connection, ns = filled
     (before,) = connection.execute("SELECT count(*) FROM memory_items WHERE place >= 0").fetchone()
     *_, last = traced(filled, Criteria(terms=(term_token("w"),), limit=5))
-    assert f'MATCH \'"{ns}ww_k' in last
+    assert f"MATCH '\"{ns}ww_k" in last
     assert before == 400
 
 

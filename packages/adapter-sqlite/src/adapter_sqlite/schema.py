@@ -15,7 +15,6 @@ from collections.abc import Mapping, Sequence
 
 from adapter_core import TERMS_VERSION, MemoryAdapterError, namespace_token
 
-from . import tokens
 from .transport import transaction
 
 MARKER = "adapter-sqlite"
@@ -78,15 +77,16 @@ STEPS: Sequence[Sequence[str]] = (
             UNIQUE (ns, id)
         )
         """,
-        f"""
+        # places as `tokens` gives them; the tokens are written anew by `reindex`
+        """
         INSERT INTO memory_items_placed
-        SELECT (moment << {tokens.SEATS}) + row_number() OVER (PARTITION BY moment ORDER BY item) - 1,
+        SELECT (moment << 22) + row_number() OVER (PARTITION BY moment ORDER BY item) - 1,
             ns, id, created_at, revision, marker, indexed_as, '', document
         FROM (
             SELECT *, CASE
                 WHEN created_at <= 0 THEN 0
-                WHEN created_at >= {tokens.LAST_MOMENT / tokens.MOMENTS} THEN {tokens.LAST_MOMENT}
-                ELSE CAST(created_at * {tokens.MOMENTS} AS INTEGER)
+                WHEN created_at >= 17179869183.984375 THEN 1099511627775
+                ELSE CAST(created_at * 64 AS INTEGER)
             END AS moment FROM memory_items
         ) ORDER BY 1
         """,

@@ -59,7 +59,9 @@ AND i.created_at BETWEEN :after AND :before{conditions}
 ORDER BY i.id LIMIT :limit
 """
 _HAS = "instr(i.tokens, :{name}) > 0"
-_ANY = "EXISTS (SELECT 1 FROM json_each(i.tokens) own WHERE own.key IN (SELECT value FROM json_each(:{name})))"
+_ANY = (
+    "EXISTS (SELECT 1 FROM json_each(i.tokens) own WHERE own.key IN (SELECT value FROM json_each(:{name})))"
+)
 _ALL = """(
     SELECT count(*) FROM json_each(i.tokens) own WHERE own.key IN (SELECT value FROM json_each(:all))
 ) = :all_size"""
