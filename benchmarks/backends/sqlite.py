@@ -10,13 +10,10 @@ what is left of the difference is the store itself.
 # pyright: reportPrivateUsage=false
 
 import asyncio
-import json
 import math
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
-from operator import itemgetter
 from pathlib import Path
 from typing import Any, TypeVar
 from uuid import UUID
@@ -35,7 +32,7 @@ from adapter_core import (
     term_token,
     terms,
 )
-from adapter_sqlite import FileTransport, SqliteMemoryStore, driver, schema, search, statements
+from adapter_sqlite import FileTransport, SqliteMemoryStore, driver, schema, search, statements, tokens
 from benchmarks.contender import Contender
 from benchmarks.peers import peers
 from benchmarks.workload import FILTERS
@@ -137,8 +134,8 @@ class Raw(Contender):
         assert query.tags
         (tag,) = query.tags
         ((key, value),) = query.filters.items()
-        tokens = facet_token(key, value), tag_token(tag)
-        return await self._found(lambda: self._by_tokens(tokens, query.limit))
+        asked = facet_token(key, value), tag_token(tag)
+        return await self._found(lambda: self._by_tokens(asked, query.limit))
 
     async def search_text(self, query: MemoryQuery) -> Sequence[MemoryItem]:
         assert query.text
@@ -168,67 +165,66 @@ class Raw(Contender):
             raise
 
     def _put_all(self, rows: Sequence["_Parameters"], connection: sqlite3.Connection) -> None:
-        ns, _ = connection.execute(statements.NAMESPACE, (self._name,)).fetchone()
-        counted = connection.execute(statements.COUNT_UP, (len(rows), ns)).fetchall()
-        revision = counted[0][0] - len(rows)
-        for begin in range(0, len(rows), driver._SORTED_AT_ONCE):
-            tokens: list[Any] = []
-            for key, created_at, document, weights in rows[begin : begin + driver._SORTED_AT_ONCE]:
+        counted = connection.execute(statements.COUNT_UP, (len(rows), self._name)).fetchall()
+        ns, _, revision = counted[0]
+        revision -= len(rows)
+        for begin in range(0, len(rows), driver._INDEXED_AT_ONCE):
+            indexed: list[tuple[int, str]] = []
+            for key, created_at, document, levels in rows[begin : begin + driver._INDEXED_AT_ONCE]:
                 revision += 1
                 if connection.execute(statements.OLD, (ns, key)).fetchone() is not None:
                     raise ValueError("only new items are measured")
-                new = (ns, key, created_at, revision, schema.MARKER, self._signed)
-                written = connection.execute(statements.INSERT, (*new, document, " ".join(weights)))
-                ((item,),) = written.fetchall()
-                tokens += [(ns, token, created_at, key, item, weight) for token, weight in weights.items()]
-            tokens.sort(key=itemgetter(1))
-            connection.executemany(statements.INDEX, tokens)
+                bounds = tokens.first_place(created_at), tokens.last_place(created_at)
+                taken = connection.execute(statements.TAKEN, bounds).fetchone()
+                place = tokens.next_place(created_at, taken[0])
+                new = (place, ns, key, created_at, revision, schema.MARKER, self._signed)
+                connection.execute(statements.INSERT, (*new, tokens.write(levels), document)).fetchall()
+                indexed.append((place, tokens.indexed(ns, levels)))
+            indexed.sort()
+            connection.executemany(statements.INDEX, indexed)
 
     def _get(self, item_id: UUID) -> Any:
         return self._reader.execute(statements.GET, (item_id.bytes, schema.MARKER, self._name)).fetchone()
 
-    def _by_tokens(self, tokens: tuple[str, str], limit: int) -> Sequence[Any]:
-        connection = self._reader
-        connection.execute("BEGIN DEFERRED")
-        bounds = self._bounds(limit)
-        probed = bounds | {"tokens": json.dumps(tokens)}
-        (cap,) = search.PROBES
-        reached = connection.execute(search.PROBE, probed | {"cap": cap})
-        counts = search.projected({token: json.loads(found) for token, found in reached}, cap)
-        walk, need = sorted(tokens, key=counts.__getitem__)
-        rows: Sequence[Any] = ()
-        if counts[walk]:
-            parameters = bounds | {"walk0": walk, "need0": need}
-            rows = connection.execute(_by_tokens_sql(), parameters).fetchall()
-        connection.execute("COMMIT")
+    def _by_tokens(self, asked: tuple[str, str], limit: int) -> Sequence[Any]:
+        self._reader.execute("BEGIN DEFERRED")
+        ns = self._ns()
+        matched = search.match(ns, [(token,) for token in asked])
+        rows = search.newest(self._reader, self._bounds(limit) | {"match": matched}, limit)
+        self._reader.execute("COMMIT")
         return rows
 
-    def _by_term(self, token: str, limit: int) -> Sequence[Any]:
-        connection = self._reader
-        connection.execute("BEGIN DEFERRED")
-        rows = connection.execute(_by_term_sql(), self._bounds(limit) | {"walk": token}).fetchall()
-        connection.execute("COMMIT")
+    def _by_term(self, term: str, limit: int) -> Sequence[Any]:
+        self._reader.execute("BEGIN DEFERRED")
+        ns = self._ns()
+        matched = search.match(ns, [(term,)])
+        rows = search.by_one_term(self._reader, ns, term, self._bounds(limit) | {"match": matched})
+        self._reader.execute("COMMIT")
         return rows
+
+    def _ns(self) -> int:
+        ns: int = self._reader.execute(statements.NAMESPACE, (self._name,)).fetchone()[0]
+        return ns
 
     def _bounds(self, limit: int) -> dict[str, Any]:
-        ns, _ = self._reader.execute(statements.NAMESPACE, (self._name,)).fetchone()
         return {
-            "ns": ns,
             "marker": schema.MARKER,
             "after": -math.inf,
             "before": math.inf,
+            "first": tokens.first_place(-math.inf),
+            "last": tokens.last_place(math.inf),
             "limit": limit,
         }
 
 
-_Parameters = tuple[bytes, float, str, dict[str, float]]
+_Parameters = tuple[bytes, float, str, dict[str, int]]
 
 
 def _parameters(item: MemoryItem) -> _Parameters:
     fields = check_item(item)
     tags, facets, counted = index_tokens(fields)
-    weights = search.token_weights((*tags, *facets), counted)
-    return fields.id.bytes, fields.created_at, encode_document(fields), weights
+    levels = tokens.counted(tags, facets, counted)
+    return fields.id.bytes, fields.created_at, encode_document(fields), levels
 
 
 def _item(document: str) -> MemoryItem:
@@ -240,13 +236,3 @@ def _item(document: str) -> MemoryItem:
         content=fields.content,
         tags=fields.tags,
     )
-
-
-@cache
-def _by_tokens_sql() -> str:
-    return search.plan([("walked",), ("needed",)], (), {}).sql
-
-
-@cache
-def _by_term_sql() -> str:
-    return search.plan([("term",)], ("term",), {}).sql

@@ -8,7 +8,7 @@ from adapter_core import MemoryItem, MemoryQuery
 from adapter_sqlite import SqliteMemoryStore
 from adapter_sqlite.testing import plant_foreign
 
-TABLES = ("memory_namespaces", "memory_items", "memory_tokens")
+TABLES = ("memory_namespaces", "memory_items", "memory_levels")
 
 
 def rows(path):

@@ -58,7 +58,7 @@ async def test_the_recorder_changes_nothing_and_sees_the_sql(path):
         await store.store(item)
         assert await store.search(MemoryQuery(tags=["seen"])) == [item]
         assert [call.operation for call in calls] == ["open", "remembered", "put", "find"]
-        assert "'tseen'" in calls[-1].payload
+        assert '"1tseen"' in calls[-1].payload
 
 
 def test_the_fake_is_closed_by_its_context():

@@ -32,7 +32,7 @@ async def test_b37_twelve_stores_set_up_one_file_at_once(path):
         assert len(await stores[0].search(MemoryQuery())) == 12
         await asyncio.gather(*(store.close() for store in stores))
         with closing(sqlite3.connect(path)) as connection:
-            for table in ("schema", "namespaces", "items", "tokens"):
+            for table in ("schema", "namespaces", "items", "index", "levels"):
                 connection.execute(f"DROP TABLE memory_{table}")
 
 
@@ -66,7 +66,7 @@ async def test_b43_a_database_that_is_gone_is_unavailable_and_never_empty(on_fil
     assert await found(store, text="x") == ["x"]
 
 
-@pytest.mark.parametrize("table", ["memory_items", "memory_tokens", "memory_namespaces"])
+@pytest.mark.parametrize("table", ["memory_items", "memory_index", "memory_namespaces"])
 async def test_b43_a_dropped_table_is_an_error_with_its_cause(on_file, path, table):
     store = on_file()
     item = MemoryItem(content="x")
@@ -74,7 +74,7 @@ async def test_b43_a_dropped_table_is_an_error_with_its_cause(on_file, path, tab
     with closing(sqlite3.connect(path)) as connection:
         connection.execute(f"DROP TABLE {table}")
     calls = [lambda: store.search(MemoryQuery(text="x")), lambda: store.store(item)]
-    if table != "memory_tokens":
+    if table != "memory_index":
         calls.append(lambda: store.retrieve(item.id))
     for call in calls:
         with pytest.raises(MemoryAdapterError) as raised:

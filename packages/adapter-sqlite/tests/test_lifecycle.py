@@ -25,7 +25,7 @@ from adapter_core import (
     extensions_of,
     open_store,
 )
-from adapter_sqlite import FileTransport, SqliteMemoryStore, transport
+from adapter_sqlite import FileTransport, SqliteMemoryStore, tokens, transport
 
 ABSENT = UUID(int=404)
 
@@ -434,9 +434,10 @@ async def test_every_acknowledged_item_outlives_kill_9_and_none_is_half(path):
             ):
                 assert [hit.id.int for hit in await store.search(query)] == [n]
     with closing(sqlite3.connect(path)) as connection:
-        listed = [row[0].split() for row in connection.execute("SELECT tokens FROM memory_items")]
-        (indexed,) = connection.execute("SELECT count(*) FROM memory_tokens").fetchone()
-        assert indexed == sum(map(len, listed))
+        listed = [tokens.read(row[0]) for row in connection.execute("SELECT tokens FROM memory_items")]
+        (words,) = connection.execute("SELECT sum(doc) FROM memory_levels").fetchone()
+        assert words == sum(len(tokens.indexed(1, levels).split()) for levels in listed)
+        connection.execute("INSERT INTO memory_index (memory_index) VALUES ('integrity-check')")
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
 
 

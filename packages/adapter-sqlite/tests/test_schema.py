@@ -3,11 +3,12 @@
 import json
 import sqlite3
 from contextlib import closing
+from uuid import UUID
 
 import pytest
 
-from adapter_core import MemoryAdapterError, MemoryItem, MemoryQuery
-from adapter_sqlite import SqliteMemoryStore, schema
+from adapter_core import MemoryAdapterError, MemoryItem, MemoryQuery, check_item, encode_document
+from adapter_sqlite import SqliteMemoryStore, schema, tokens
 
 NEXT = (
     "ALTER TABLE memory_items ADD COLUMN added TEXT NOT NULL DEFAULT 'old'",
@@ -30,12 +31,13 @@ async def test_a_migration_runs_once_and_keeps_what_is_there(path, connection):
     item = MemoryItem(content="kept", tags=["t"])
     async with SqliteMemoryStore(path) as store:
         await store.store(item)
-    assert version(connection) == [(1,)]
+    current = len(schema.STEPS)
+    assert version(connection) == [(current,)]
     for _ in range(2):
         schema.prepare(connection, "default", SIGNED, [*schema.STEPS, NEXT])
-        assert version(connection) == [(2,)]
+        assert version(connection) == [(current + 1,)]
     assert connection.execute("SELECT added FROM memory_items").fetchall() == [("migrated",)]
-    connection.execute("UPDATE memory_schema SET version = 1")
+    connection.execute("UPDATE memory_schema SET version = ?", (current,))
     async with SqliteMemoryStore(path) as store:
         assert await store.search(MemoryQuery(tags=["t"])) == [item]
 
@@ -45,14 +47,14 @@ async def test_a_migration_that_fails_changes_nothing(path, connection):
     before = connection.execute("SELECT sql FROM sqlite_master").fetchall()
     with pytest.raises(sqlite3.OperationalError):
         schema.prepare(connection, "default", SIGNED, [*schema.STEPS, (*NEXT, "no statement")])
-    assert version(connection) == [(1,)]
+    assert version(connection) == [(len(schema.STEPS),)]
     assert connection.execute("SELECT sql FROM sqlite_master").fetchall() == before
 
 
 async def test_tables_of_a_later_version_are_refused_with_both_versions(path, connection):
     schema.prepare(connection, "default", SIGNED, [*schema.STEPS, NEXT])
     async with SqliteMemoryStore(path) as store:
-        with pytest.raises(MemoryAdapterError, match="version 2, newer than version 1"):
+        with pytest.raises(MemoryAdapterError, match="version 3, newer than version 2"):
             await store.store(MemoryItem())
 
 
@@ -101,7 +103,7 @@ async def test_tables_that_were_made_anew_lead_no_store_into_another_namespace(p
     async with SqliteMemoryStore(path, namespace="first") as old:
         item = MemoryItem(content="first")
         await old.store(item)
-        for table in ("schema", "namespaces", "items", "tokens"):
+        for table in ("schema", "namespaces", "items", "index", "levels"):
             connection.execute(f"DROP TABLE memory_{table}")
         async with SqliteMemoryStore(path, namespace="second") as other:
             await other.store(MemoryItem(id=item.id, content="second"))
@@ -119,7 +121,45 @@ async def test_a_namespace_remembers_how_it_is_indexed(path, connection):
     async with SqliteMemoryStore(path) as store:
         await store.store(MemoryItem())
     (text,) = connection.execute("SELECT indexed_as FROM memory_namespaces").fetchone()
-    assert json.loads(text) == {"layout": "1", "terms": "1"}
+    assert json.loads(text) == {"layout": "2", "terms": "1"}
+
+
+async def test_a_file_of_the_first_layout_is_answered_once_it_was_reindexed(path, connection):
+    times = (-1.5, 0.0, 0.001, 0.001, 1.7e9, 1.7e9 + 0.01, 1e300)
+    items = [MemoryItem(content=f"walk w{n}", tags=["t"], created_at=at) for n, at in enumerate(times)]
+    first = schema.signature_text({"layout": "1", "terms": "1"})
+    schema.prepare(connection, "default", first, schema.STEPS[:1])
+    for n, item in enumerate(items):
+        key, document = item.id.bytes, encode_document(check_item(item))
+        row = (key, item.created_at, n + 1, schema.MARKER, first, document, "tt wwalk")
+        connection.execute("INSERT INTO memory_items VALUES (NULL, 1, ?, ?, ?, ?, ?, ?, ?)", row)
+        token = ("tt", item.created_at, key, n + 1, 0.0)
+        connection.execute("INSERT INTO memory_tokens VALUES (1, ?, ?, ?, ?, ?)", token)
+    foreign = (UUID(int=1).bytes, 0.0, 0, "foreign", "{}", "foreign", "")
+    connection.execute("INSERT INTO memory_items VALUES (NULL, 1, ?, ?, ?, ?, ?, ?, ?)", foreign)
+    connection.execute("UPDATE memory_namespaces SET revision = 7")
+    async with SqliteMemoryStore(path) as store:
+        with pytest.raises(MemoryAdapterError, match=r"layout is 1, this store's is 2\): run reindex"):
+            await store.search(MemoryQuery())
+        assert await store.reindex() == len(items)
+        expected = sorted(items, key=lambda item: (-item.created_at, item.id))
+        assert await store.search(MemoryQuery()) == expected
+        assert await store.search(MemoryQuery(text="walk", tags=["t"])) == expected
+        assert await store.retrieve_revision(items[2].id) == (items[2], 3)
+        assert await store.retrieve(UUID(int=1)) is None
+        replaced = MemoryItem(id=items[0].id, content="run", created_at=2.0)
+        await store.store(replaced)
+        assert await store.search(MemoryQuery(text="run")) == [replaced]
+        assert len(await store.search(MemoryQuery(text="walk"))) == len(items) - 1
+    for place, at in connection.execute("SELECT place, created_at FROM memory_items"):
+        assert tokens.first_place(at) <= place <= tokens.last_place(at)
+
+
+async def test_without_fts5_the_first_call_says_what_is_missing(path, monkeypatch):
+    monkeypatch.setattr(schema, "_FIND_FTS5", "SELECT 0")
+    async with SqliteMemoryStore(path) as store:
+        with pytest.raises(MemoryAdapterError, match="without FTS5"):
+            await store.store(MemoryItem())
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '"text"'])

@@ -3,7 +3,6 @@
 import asyncio
 import math
 import random
-import sqlite3
 from uuid import UUID
 
 import pytest
@@ -11,17 +10,15 @@ import pytest
 from adapter_core import (
     AnyOf,
     Criteria,
+    MemoryAdapterError,
     MemoryItem,
     MemoryQuery,
-    encode_document,
     facet_token,
-    index_tokens,
-    namespace_token,
     tag_token,
     term_token,
     terms,
 )
-from adapter_sqlite import schema, search
+from adapter_sqlite import schema, search, tokens
 
 WORDS = ("alpha", "beta", "gamma", "delta", "用户", "x1")
 
@@ -93,7 +90,7 @@ async def test_any_query_finds_what_a_simple_model_finds_in_the_same_order(make,
 
 
 def weight(count, length):
-    return count * 2.2 / (count + 1.2 * (0.25 + 0.75 * length / 100))
+    return math.floor(100 * count * 2.2 / (count + 1.2 * (0.25 + 0.75 * length / 100))) / 100
 
 
 async def test_the_score_is_the_documented_sum_and_depends_on_the_item_alone(make):
@@ -116,7 +113,7 @@ async def test_the_score_is_the_documented_sum_and_depends_on_the_item_alone(mak
     before = await scores()
     await store.store_many([MemoryItem(content="walk") for _ in range(50)])
     assert await scores() == before
-    assert search.token_weights(["t"], {"wa": 1}) == {"t": 0.0, "wa": weight(1, 1)}
+    assert tokens.counted(["t"], ["f"], {"wa": 1}) == {"t": 0, "f": 0, "wa": round(100 * weight(1, 1))}
 
 
 async def test_the_more_often_and_the_shorter_the_better_then_the_newer(make):
@@ -189,34 +186,30 @@ async def test_what_is_searched_reaches_sqlite_as_tokens_within_one_call(fake, o
 
 
 @pytest.fixture
-def filled():
-    """A database of 400 items, as the driver writes it."""
-    connection = sqlite3.connect(":memory:", isolation_level=None)
-    schema.prepare(connection, "default", "{}")
-    ns = connection.execute(
-        "SELECT ns FROM memory_namespaces WHERE name = ?", (namespace_token("default"),)
-    ).fetchone()[0]
-    for n in range(400):
-        one = MemoryItem(content=f"w{n % 3} w", tags=[f"t{n % 5}", "t"], metadata={"k": n % 2})
-        tags, facets, counts = index_tokens(one)
-        row = (n, ns, one.id.bytes, one.created_at, n, schema.MARKER, "{}", encode_document(one), "")
-        connection.execute(f"INSERT INTO memory_items VALUES ({', '.join('?' * 9)})", row)
-        for token, value in search.token_weights((*tags, *facets), counts).items():
-            entry = (ns, token, one.created_at, one.id.bytes, n, value)
-            connection.execute("INSERT INTO memory_tokens VALUES (?, ?, ?, ?, ?, ?)", entry)
-    yield connection, ns
-    connection.close()
+async def filled(fake, on_fake):
+    """A database of 400 items."""
+    items = [
+        MemoryItem(content=f"w{n % 3} w", tags=[f"t{n % 5}", "t"], metadata={"k": n % 2}) for n in range(400)
+    ]
+    await on_fake().store_many(items)
+    return fake.connection, 1
 
 
-def explained(filled, criteria):
-    """The plan of each SELECT that a search runs."""
+def traced(filled, criteria):
+    """The SELECTs that a search runs, values filled in."""
     connection, ns = filled
     statements = []
     connection.set_trace_callback(statements.append)
     search.find(connection, ns, schema.MARKER, criteria)
     connection.set_trace_callback(None)
-    # SQLite writes infinity in a way that it does not read
-    queries = [f"EXPLAIN QUERY PLAN {s.replace('Inf', '9e999')}" for s in statements]
+    # SQLite writes infinity in a way that it does not read, and tells what FTS5 itself runs
+    return [s.replace("Inf", "9e999") for s in statements if not s.startswith("--")]
+
+
+def explained(filled, criteria):
+    """The plan of each SELECT that a search runs."""
+    connection, _ = filled
+    queries = [f"EXPLAIN QUERY PLAN {statement}" for statement in traced(filled, criteria)]
     return [[row[3] for row in connection.execute(query)] for query in queries]
 
 
@@ -232,18 +225,14 @@ FACET = ((facet_token("k", 1),),)
         Criteria(tags=TAGS[:1], facets=FACET, limit=20, created_after=1.0),
         Criteria(tags=TAGS, limit=20),
         Criteria(tags=TAGS, facets=FACET, limit=20),
-        Criteria(tags=tuple(tag_token(str(n)) for n in range(search.MERGED)), limit=20),
+        Criteria(tags=tuple(tag_token(str(n)) for n in range(search.ALTERNATIVES + 1)), limit=20),
     ],
 )
-def test_without_text_a_search_walks_an_index_in_order_and_sorts_nothing(filled, criteria):
-    for steps in explained(filled, criteria):
-        assert not [step for step in steps if "TEMP B-TREE" in step]
-        assert not [step for step in steps if step.startswith("SCAN") and "memory_" in step]
-
-
-def test_an_any_of_group_is_merged(filled):
-    (steps,) = explained(filled, Criteria(tags=TAGS[:3], limit=20))
-    assert steps.count("MERGE (UNION)") == 2
+def test_without_text_a_search_reads_the_index_backwards_and_sorts_nothing(filled, criteria):
+    ((walked, looked_up, *_),) = explained(filled, criteria)
+    assert walked.startswith("SCAN f VIRTUAL TABLE")
+    assert looked_up == "SEARCH i USING INTEGER PRIMARY KEY (rowid=?)"
+    assert not [step for step in explained(filled, criteria)[0] if "TEMP B-TREE" in step]
 
 
 @pytest.mark.parametrize(
@@ -251,27 +240,80 @@ def test_an_any_of_group_is_merged(filled):
     [
         Criteria(terms=(term_token("w"),), limit=5),
         Criteria(terms=(term_token("w"), term_token("w1")), tags=TAGS[:2], facets=FACET, limit=5),
-        Criteria(tags=tuple(tag_token(str(n)) for n in range(search.MERGED + 1)), limit=5),
+        Criteria(terms=tuple(term_token(f"w{n}") for n in range(search.MATCHED + 1)), limit=5),
     ],
 )
-def test_a_sorted_search_still_finds_every_row_by_an_index(filled, criteria):
+def test_a_search_by_text_finds_every_row_by_an_index(filled, criteria):
     for steps in explained(filled, criteria):
         scanned = [step for step in steps if step.startswith("SCAN")]
-        assert not [step for step in scanned if "memory_" in step]
+        assert not [step for step in scanned if step.startswith(("SCAN i", "SCAN h"))]
 
 
-def test_the_rarest_group_is_walked(filled):
-    rare = (tag_token("t"), tag_token("absent"))
+def test_of_a_common_term_the_items_below_the_last_hit_are_not_read(filled):
     connection, ns = filled
-    statements = []
-    connection.set_trace_callback(statements.append)
-    search.find(connection, ns, schema.MARKER, Criteria(tags=rare, facets=FACET, limit=5))
-    assert f"t.token = '{FACET[0][0]}'" in statements[-1]
+    (before,) = connection.execute("SELECT count(*) FROM memory_items WHERE place >= 0").fetchone()
+    *_, last = traced(filled, Criteria(terms=(term_token("w"),), limit=5))
+    assert f"MATCH '\"{ns}ww_k" in last
+    assert before == 400
 
 
-def test_a_group_that_nobody_has_ends_the_search_at_once(filled):
-    criteria = Criteria(tags=(tag_token("absent"),), facets=FACET, limit=5)
-    assert len(explained(filled, criteria)) == 1
+def test_an_item_is_found_in_order_wherever_its_time_lies():
+    times = [-1e308, -1.0, -0.0, 0.0, 1e-9, 0.02, 1.0, 1.7e9, 1.7e9 + 1 / 64, 2.0**34, 1e12, 1e308]
+    moments = [tokens.moment(time) for time in times]
+    assert moments == sorted(moments)
+    assert moments[0] == tokens.moment(-math.inf) == 0
+    assert moments[-1] == tokens.moment(math.inf) == tokens.LAST_MOMENT
+    assert tokens.last_place(math.inf) < 2**63
+    assert tokens.last_place(1.0) < tokens.first_place(1.0 + 1 / 64)
+
+
+def test_a_moment_that_is_full_is_refused():
+    last = tokens.last_place(1.0)
+    assert tokens.next_place(1.0, None) == tokens.first_place(1.0)
+    assert tokens.next_place(1.0, last - 1) == last
+    with pytest.raises(MemoryAdapterError, match="of one moment"):
+        tokens.next_place(1.0, last)
+
+
+async def test_a_common_term_gives_the_best_and_of_these_the_newest(make):
+    draw = random.Random(7)
+    store = make()
+    items = [
+        MemoryItem(
+            id=UUID(int=draw.getrandbits(128), version=4),
+            created_at=float(draw.choice([1.0, 1.001, 2.0, 3.0])),
+            content=" ".join(["walk"] * draw.randrange(1, 4) + ["x"] * draw.randrange(4)),
+        )
+        for _ in range(200)
+    ]
+    await store.store_many(items)
+
+    def rank(one):
+        words = one.content.split()
+        return -weight(words.count("walk"), len(words)), -one.created_at, one.id
+
+    expected = sorted(items, key=rank)
+    for limit in (1, 2, 20, 57, 199, 200, 201):
+        hits = await store.search_scored(MemoryQuery(text="walk", limit=limit))
+        assert [hit.item for hit in hits] == expected[:limit]
+        assert [hit.score for hit in hits] == [-rank(one)[0] for one in expected[:limit]]
+
+
+async def test_rows_that_are_no_longer_ours_take_the_place_of_no_hit(fake, on_fake):
+    store = on_fake()
+    await store.store_many([MemoryItem(content="walk", created_at=float(n)) for n in range(9)])
+    fake.connection.execute("UPDATE memory_items SET marker = 'foreign' WHERE created_at >= 6")
+    for query in (MemoryQuery(text="walk", limit=3), MemoryQuery(limit=3)):
+        assert [hit.created_at for hit in await store.search(query)] == [5.0, 4.0, 3.0]
+
+
+async def test_the_words_of_another_namespace_are_not_found(make):
+    await make(namespace="1").store(MemoryItem(content="walk", tags=["t"]))
+    other = make(namespace="2")
+    await other.store(MemoryItem(content="1wwalk 1ttag 1n"))
+    assert await other.search(MemoryQuery(text="walk")) == []
+    assert await other.search(MemoryQuery(tags=["t"])) == []
+    assert len(await other.search(MemoryQuery())) == 1
 
 
 async def test_searches_of_one_tick_run_beside_each_other(on_file):

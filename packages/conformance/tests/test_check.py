@@ -19,7 +19,7 @@ from adapter_conformance.url_harness import UrlHarness, displayed
 from adapter_core import MemoryItem, MemoryQuery
 from adapter_sqlite import SqliteDriver, SqliteMemoryStore
 
-TABLES = ("memory_namespaces", "memory_items", "memory_tokens")
+TABLES = ("memory_namespaces", "memory_items", "memory_levels")
 BOUNDED = 120  # seconds, for a child that hangs
 NOT_STAGED = "not staged against a user's own store"
 

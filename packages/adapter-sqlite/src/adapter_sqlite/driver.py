@@ -24,7 +24,7 @@ from adapter_core import (
     namespace_token,
 )
 
-from . import schema, search, statements
+from . import schema, search, statements, tokens
 from .transport import Transport, transaction
 
 T = TypeVar("T")
@@ -45,8 +45,10 @@ _UNAVAILABLE = frozenset(
     }
 )
 
-_SORTED_AT_ONCE = 1000
-"""How many records have their tokens written in one sorted run, whose neighbours share pages."""
+_INDEXED_AT_ONCE = 1000
+"""How many records go into the index in one run, which is far less work than one by one."""
+
+_Change = tuple[int, str, str]  # a place, and a statement and a text for the index
 
 
 class _NotWritten(Exception):
@@ -57,8 +59,7 @@ class _Old:
     """The row that an item has so far."""
 
     def __init__(self, row: tuple[int, str, int, float, str]) -> None:
-        self.item, self.marker, self.revision, self.created_at, tokens = row
-        self.tokens = tokens.split()
+        self.place, self.marker, self.revision, self.created_at, self.tokens = row
 
     @property
     def ours(self) -> bool:
@@ -81,7 +82,7 @@ class SqliteDriver(DeletingDriver[str], ScanningDriver[str], RevisingDriver[str]
         self._namespace = namespace
         self._name = namespace_token(namespace)
         self._signed = schema.signature_text(schema.SIGNATURE)
-        self._outdated_behind = 0
+        self._outdated_behind = -1
 
     # Values and errors
 
@@ -122,17 +123,17 @@ class SqliteDriver(DeletingDriver[str], ScanningDriver[str], RevisingDriver[str]
         return await self._transport.read("find", partial(self._find, criteria))
 
     def _put(self, records: Sequence[Record[str]], connection: sqlite3.Connection) -> list[UUID]:
-        ns = self._checked_namespace(connection)
-        revision = self._count_up(connection, ns, len(records)) - len(records)
-        for begin in range(0, len(records), _SORTED_AT_ONCE):
-            tokens: list[Any] = []
-            for record in records[begin : begin + _SORTED_AT_ONCE]:
+        ns, revision = self._count_up(connection, len(records))
+        revision -= len(records)
+        for begin in range(0, len(records), _INDEXED_AT_ONCE):
+            changes: list[_Change] = []
+            for record in records[begin : begin + _INDEXED_AT_ONCE]:
                 revision += 1
                 old = _old(connection, ns, record.id)
                 if old is not None and not old.ours:
                     raise MemoryAdapterError(f"the record of {record.id} is not this adapter's")
-                tokens += self._write(connection, ns, record, old, revision)
-            _index(connection, tokens)
+                changes += self._write(connection, ns, record, old, revision)
+            _index(connection, changes)
         return [record.id for record in records]
 
     def _get(self, ids: Sequence[UUID], connection: sqlite3.Connection) -> dict[UUID, str]:
@@ -175,15 +176,20 @@ class SqliteDriver(DeletingDriver[str], ScanningDriver[str], RevisingDriver[str]
         old = _old(connection, ns, item_id)
         if old is None or not old.ours:
             return False
-        _wrote(connection.execute(statements.DELETE, (old.item,)))
-        _unindex(connection, ns, item_id, old)
+        _wrote(connection.execute(statements.DELETE, (old.place,)))
+        _index(connection, _forgotten(ns, old))
         return True
 
     def _clear(self, connection: sqlite3.Connection) -> int:
         ns, _ = self._namespace_row(connection)
-        removed = connection.execute(statements.CLEAR, (ns, schema.MARKER)).rowcount
-        connection.execute(statements.CLEAR_TOKENS, (ns,))
-        return removed
+        ours = (ns, schema.MARKER)
+        if connection.execute(statements.OTHERS, ours).fetchone()[0]:
+            rows = connection.execute(statements.INDEXED, ours)
+            forgotten = ((place, tokens.indexed(ns, tokens.read(text))) for place, text in rows)
+            connection.executemany(statements.UNINDEX, forgotten)
+        else:
+            connection.execute(statements.UNINDEX_ALL)
+        return connection.execute(statements.CLEAR, ours).rowcount
 
     def _drop_namespace(self, connection: sqlite3.Connection) -> None:
         ns, _ = self._namespace_row(connection)
@@ -201,8 +207,7 @@ class SqliteDriver(DeletingDriver[str], ScanningDriver[str], RevisingDriver[str]
     ) -> list[Hit[str]]:
         with transaction(connection, "DEFERRED"):
             ns = self._checked_namespace(connection)
-            statement = search.page(ns, schema.MARKER, criteria, start, size)
-            return _hits(connection.execute(statement.sql, statement.parameters).fetchall())
+            return _hits(search.page(connection, ns, schema.MARKER, criteria, start, size))
 
     # Revisions
 
@@ -217,7 +222,7 @@ class SqliteDriver(DeletingDriver[str], ScanningDriver[str], RevisingDriver[str]
         old = _old(connection, ns, record.id)
         if old is None or not old.ours or old.revision != expected:
             return None
-        revision = self._count_up(connection, ns, 1)
+        _, revision = self._count_up(connection, 1)
         _index(connection, self._write(connection, ns, record, old, revision))
         return revision
 
@@ -252,7 +257,7 @@ class SqliteDriver(DeletingDriver[str], ScanningDriver[str], RevisingDriver[str]
     def _outdated(self, size: int, connection: sqlite3.Connection) -> list[Any]:
         """Look behind where the last look ended, then from the start: a pass reads rows once."""
         ns, _ = self._namespace_row(connection)
-        for start in sorted({self._outdated_behind, 0}, reverse=True):
+        for start in sorted({self._outdated_behind, -1}, reverse=True):
             parameters = (ns, schema.MARKER, self._signed, start, size)
             if rows := connection.execute(statements.OUTDATED, parameters).fetchall():
                 return rows
@@ -260,10 +265,12 @@ class SqliteDriver(DeletingDriver[str], ScanningDriver[str], RevisingDriver[str]
 
     def _reindex(self, records: Sequence[tuple[Record[str], int]], connection: sqlite3.Connection) -> None:
         ns, _ = self._namespace_row(connection)
+        changes: list[_Change] = []
         for record, revision in records:
             old = _old(connection, ns, record.id)
             if old is not None and old.ours and old.revision == revision:
-                _index(connection, self._write(connection, ns, record, old, revision))
+                changes += self._write(connection, ns, record, old, revision)
+        _index(connection, changes)
 
     def _adopt(self, connection: sqlite3.Connection) -> bool:
         ns, signed = self._namespace_row(connection)
@@ -303,10 +310,14 @@ class SqliteDriver(DeletingDriver[str], ScanningDriver[str], RevisingDriver[str]
             raise MemoryAdapterUnavailable("the namespace is gone from the database")
         return None if row[1] is None else (row[0], row[1])
 
-    def _count_up(self, connection: sqlite3.Connection, ns: int, writes: int) -> int:
-        (row,) = connection.execute(statements.COUNT_UP, (writes, ns)).fetchall()
-        revision: int = row[0]
-        return revision
+    def _count_up(self, connection: sqlite3.Connection, writes: int) -> tuple[int, int]:
+        """Count writes of the namespace; its number, and the revision of the last of them."""
+        rows = connection.execute(statements.COUNT_UP, (writes, self._name)).fetchall()
+        ns, signed, revision = rows[0] if rows else (0, "", 0)
+        if signed != self._signed:
+            self._checked_namespace(connection)
+            raise _NotWritten
+        return ns, revision
 
     def _write(
         self,
@@ -315,20 +326,25 @@ class SqliteDriver(DeletingDriver[str], ScanningDriver[str], RevisingDriver[str]
         record: Record[str],
         old: _Old | None,
         revision: int,
-    ) -> list[Any]:
-        """Put the row in the place of the old one; the rows of its tokens are still to be written."""
-        key, created_at = record.id.bytes, record.created_at
-        weights = search.token_weights((*record.tags, *record.facets), record.terms)
-        tokens = " ".join(weights)
-        if old is None:
-            new = (ns, key, created_at, revision, schema.MARKER, self._signed)
-            cursor = connection.execute(statements.INSERT, (*new, record.document, tokens))
+    ) -> list[_Change]:
+        """Put the row in the place of the old one; the index is still to be changed."""
+        created_at = record.created_at
+        levels = tokens.counted(record.tags, record.facets, record.terms)
+        if old is not None and tokens.moment(old.created_at) == tokens.moment(created_at):
+            place = old.place
         else:
-            _unindex(connection, ns, record.id, old)
-            changed = (created_at, revision, self._signed, record.document, tokens)
-            cursor = connection.execute(statements.UPDATE, (*changed, old.item))
-        item = _wrote(cursor)
-        return [(ns, token, created_at, key, item, weight) for token, weight in weights.items()]
+            bounds = tokens.first_place(created_at), tokens.last_place(created_at)
+            place = tokens.next_place(created_at, connection.execute(statements.TAKEN, bounds).fetchone()[0])
+        written = tokens.write(levels)
+        changes = [] if old is None else _forgotten(ns, old)
+        if old is None:
+            new = (place, ns, record.id.bytes, created_at, revision, schema.MARKER, self._signed)
+            cursor = connection.execute(statements.INSERT, (*new, written, record.document))
+        else:
+            changed = (place, created_at, revision, self._signed, written, record.document)
+            cursor = connection.execute(statements.UPDATE, (*changed, old.place))
+        _wrote(cursor)
+        return [*changes, (place, statements.INDEX, tokens.indexed(ns, levels))]
 
 
 def _old(connection: sqlite3.Connection, ns: int, item_id: UUID) -> _Old | None:
@@ -336,25 +352,27 @@ def _old(connection: sqlite3.Connection, ns: int, item_id: UUID) -> _Old | None:
     return None if row is None else _Old(row)
 
 
-def _wrote(cursor: sqlite3.Cursor) -> int:
-    """Give the row's number, which SQLite returns only if it wrote the row."""
-    rows = cursor.fetchall()
-    if len(rows) != 1:
+def _wrote(cursor: sqlite3.Cursor) -> None:
+    """See that a row was written: only then SQLite returns it."""
+    if len(cursor.fetchall()) != 1:
         raise _NotWritten
-    item: int = rows[0][0]
-    return item
 
 
-def _unindex(connection: sqlite3.Connection, ns: int, item_id: UUID, old: _Old) -> None:
-    key = item_id.bytes
-    rows = [(ns, token, old.created_at, key) for token in old.tokens]
-    connection.executemany(statements.UNINDEX, rows)
+def _forgotten(ns: int, old: _Old) -> list[_Change]:
+    if not old.tokens:
+        return []  # an earlier layout wrote the row, and it is not in this index
+    return [(old.place, statements.UNINDEX, tokens.indexed(ns, tokens.read(old.tokens)))]
 
 
-def _index(connection: sqlite3.Connection, tokens: list[Any]) -> None:
-    tokens.sort(key=itemgetter(1))
-    if tokens and connection.executemany(statements.INDEX, tokens).rowcount != len(tokens):
-        raise _NotWritten
+def _index(connection: sqlite3.Connection, changes: list[_Change]) -> None:
+    """Change the index by ascending place.
+
+    FTS5 gathers changes in memory until a place is lower than the one before, or until another
+    table is written: each time it begins a new segment.
+    """
+    changes.sort(key=itemgetter(0))
+    for place, statement, text in changes:
+        connection.execute(statement, (place, text))
 
 
 def _hits(rows: Sequence[Any]) -> list[Hit[str]]:

@@ -14,7 +14,7 @@ from uuid import UUID
 
 from adapter_core.testing import Engine, Environment, FaultHooks, ImmediateHarness, TransportCall
 
-from . import schema, testing
+from . import testing
 from .store import SqliteMemoryStore
 from .transport import FileTransport
 
@@ -120,8 +120,7 @@ class SqliteEmbeddedHarness(ImmediateHarness):
         with self._connection() as connection:
             _give_index_back(connection)
             if refuse:
-                connection.execute("DROP INDEX memory_items_newest")
-                connection.execute("ALTER TABLE memory_tokens RENAME TO memory_tokens_away")
+                connection.execute("ALTER TABLE memory_index RENAME TO memory_index_away")
 
     async def age_index(self) -> None:
         with self._connection() as connection:
@@ -166,10 +165,9 @@ class SqliteEmbeddedHarness(ImmediateHarness):
 
 
 def _give_index_back(connection: sqlite3.Connection) -> None:
-    moved = "SELECT count(*) FROM sqlite_master WHERE name = 'memory_tokens_away'"
+    moved = "SELECT count(*) FROM sqlite_master WHERE name = 'memory_index_away'"
     if connection.execute(moved).fetchone()[0]:
-        connection.execute("ALTER TABLE memory_tokens_away RENAME TO memory_tokens")
-        connection.execute(schema.NEWEST_INDEX)
+        connection.execute("ALTER TABLE memory_index_away RENAME TO memory_index")
 
 
 def _version() -> str:

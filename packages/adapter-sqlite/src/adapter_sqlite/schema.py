@@ -5,7 +5,8 @@ Every name begins with `memory_`, so that the file can hold other tables too.
 - `memory_schema`: the version of these tables.
 - `memory_namespaces`: each namespace, how its items are indexed, and the counter of its writes.
 - `memory_items`: each item as one exact document; `marker` tells ours from foreign rows.
-- `memory_tokens`: tags, facets and terms alike, in the order in which a search gives its hits.
+- `memory_index`: tags, facets and terms alike, as an FTS5 table that keeps no text.
+- `memory_levels`: how many items the index has for each of its words.
 """
 
 import json
@@ -19,10 +20,8 @@ from .transport import transaction
 MARKER = "adapter-sqlite"
 """What the `marker` of a row that is ours says."""
 
-SIGNATURE: Mapping[str, str] = {"layout": "1", "terms": str(TERMS_VERSION)}
+SIGNATURE: Mapping[str, str] = {"layout": "2", "terms": str(TERMS_VERSION)}
 """How this release indexes items; a namespace remembers it."""
-
-NEWEST_INDEX = "CREATE INDEX memory_items_newest ON memory_items (ns, created_at DESC, id)"
 
 STEPS: Sequence[Sequence[str]] = (
     (
@@ -49,7 +48,7 @@ STEPS: Sequence[Sequence[str]] = (
             UNIQUE (ns, id)
         )
         """,
-        NEWEST_INDEX,
+        "CREATE INDEX memory_items_newest ON memory_items (ns, created_at DESC, id)",
         """
         CREATE TABLE memory_tokens (
             ns INTEGER NOT NULL,
@@ -62,11 +61,52 @@ STEPS: Sequence[Sequence[str]] = (
         ) WITHOUT ROWID
         """,
     ),
+    (
+        # what a search checks comes before the document
+        """
+        CREATE TABLE memory_items_placed (
+            place INTEGER PRIMARY KEY,
+            ns INTEGER NOT NULL,
+            id BLOB NOT NULL,
+            created_at REAL NOT NULL,
+            revision INTEGER NOT NULL,
+            marker TEXT NOT NULL,
+            indexed_as TEXT NOT NULL,
+            tokens TEXT NOT NULL,
+            document TEXT NOT NULL,
+            UNIQUE (ns, id)
+        )
+        """,
+        # places as `tokens` gives them; the tokens are written anew by `reindex`
+        """
+        INSERT INTO memory_items_placed
+        SELECT (moment << 22) + row_number() OVER (PARTITION BY moment ORDER BY item) - 1,
+            ns, id, created_at, revision, marker, indexed_as, '', document
+        FROM (
+            SELECT *, CASE
+                WHEN created_at <= 0 THEN 0
+                WHEN created_at >= 17179869183.984375 THEN 1099511627775
+                ELSE CAST(created_at * 64 AS INTEGER)
+            END AS moment FROM memory_items
+        ) ORDER BY 1
+        """,
+        "DROP TABLE memory_tokens",
+        "DROP TABLE memory_items",
+        "ALTER TABLE memory_items_placed RENAME TO memory_items",
+        # words of core's tokens whole, as they are; no text, no positions and no lengths kept
+        """
+        CREATE VIRTUAL TABLE memory_index USING fts5(
+            tokens, content = '', columnsize = 0, detail = none, tokenize = "ascii tokenchars '_'"
+        )
+        """,
+        "CREATE VIRTUAL TABLE memory_levels USING fts5vocab(memory_index, row)",
+    ),
 )
 """The statements that lead from each version to the next, from none on. Only ever added to."""
 
+_FIND_FTS5 = "SELECT count(*) FROM pragma_module_list WHERE name = 'fts5'"
 _FIND_TABLE = "SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = ?"
-_OUR_TABLES = ("memory_namespaces", "memory_items", "memory_tokens")
+_OUR_TABLES = ("memory_namespaces", "memory_items", "memory_index", "memory_levels")
 _FIND_NAMESPACE = "SELECT count(*) FROM memory_namespaces WHERE name = ?"
 _ADD_NAMESPACE = "INSERT OR IGNORE INTO memory_namespaces (name, indexed_as) VALUES (?, ?)"
 
@@ -91,8 +131,11 @@ def prepare(
         steps: The statements of each version.
 
     Raises:
-        MemoryAdapterError: The tables are of a later version than these steps, or not ours.
+        MemoryAdapterError: The tables are of a later version than these steps, or not ours, or
+            SQLite lacks FTS5.
     """
+    if not connection.execute(_FIND_FTS5).fetchone()[0]:
+        raise MemoryAdapterError("this SQLite was built without FTS5, which is needed")
     name = namespace_token(namespace)
     if _is_ready(connection, name, steps):
         return  # without the write lock: every process start comes here

@@ -7,7 +7,6 @@ from urllib.parse import unquote_to_bytes
 
 from adapter_core import (
     DEFAULT_ITEM_TYPE,
-    SCORE_MEANING,
     TIME_FILTERS,
     Batching,
     Deleting,
@@ -25,6 +24,7 @@ from adapter_core import (
 )
 
 from .driver import SqliteDriver
+from .tokens import SCORE_MEANING
 from .transport import BUSY_TIMEOUT, MEMORY, FileTransport, Transport
 
 _LONGEST_TIMEOUT = 1_000_000.0  # SQLite counts milliseconds in an int
@@ -145,7 +145,7 @@ class SqliteMemoryStore(
             return ("a database in memory, of this store alone",)
         return (
             "the database file, with -wal and -shm beside it while it is open",
-            "in it the tables memory_schema, memory_namespaces, memory_items and memory_tokens",
+            "in it the tables memory_schema, memory_namespaces, memory_items, memory_index and memory_levels",
         )
 
     async def drop_namespace(self) -> None:

@@ -15,7 +15,7 @@ from uuid import UUID
 from adapter_core import TERMS_VERSION, namespace_token
 from adapter_core.testing import OPERATION_KINDS, Faults, TransportCall
 
-from . import schema
+from . import schema, statements
 from .threads import Work
 from .transport import Transport, transaction
 
@@ -226,7 +226,7 @@ def prepare(connection: sqlite3.Connection, namespace: str) -> int:
 def plant_foreign(connection: sqlite3.Connection, namespace: str, item_id: UUID) -> None:
     """Put a row that is not the adapter's where the item with this id would be."""
     connection.execute(
-        "INSERT INTO memory_items VALUES (NULL, ?, ?, 0.0, 0, 'foreign', '{}', 'foreign', '') "
+        "INSERT INTO memory_items VALUES (NULL, ?, ?, 0.0, 0, 'foreign', '{}', '', 'foreign') "
         "ON CONFLICT (ns, id) DO UPDATE SET marker = 'foreign', document = 'foreign'",
         (prepare(connection, namespace), item_id.bytes),
     )
@@ -252,7 +252,7 @@ def empty(connection: sqlite3.Connection) -> None:
     """Remove every item of every namespace, foreign rows too, and the memory of other rules."""
     ours = schema.signature_text(schema.SIGNATURE)
     with transaction(connection):
-        connection.execute("DELETE FROM memory_tokens")
+        connection.execute(statements.UNINDEX_ALL)
         connection.execute("DELETE FROM memory_items")
         connection.execute("UPDATE memory_namespaces SET indexed_as = ?", (ours,))
 

@@ -178,7 +178,7 @@ class FileTransport:
             self._identity = _identity(self._path)
             _use_wal(connection, self._timeout)
             self._configure(connection)
-            # a store touches one page for nearly every term: room for them, and fewer checkpoints
+            # room for the pages that merges of the index read, and fewer checkpoints
             connection.execute(f"PRAGMA cache_size = -{WRITER_CACHE_KIB}")
             connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
             connection.execute(f"PRAGMA journal_size_limit = {LOG_BYTES}")
