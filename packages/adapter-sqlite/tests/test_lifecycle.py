@@ -441,9 +441,17 @@ async def test_every_acknowledged_item_outlives_kill_9_and_none_is_half(path):
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
 
 
-async def test_what_is_queued_when_the_store_closes_is_dropped_and_nothing_is_left_waiting(path):
+async def test_what_is_queued_when_the_store_closes_is_dropped_and_nothing_is_left_waiting(path, monkeypatch):
     store = SqliteMemoryStore(path)
     await store.store(MemoryItem())
+    waiting = threading.Event()
+    begin = transport.transaction
+
+    def announced(connection, *rest):
+        waiting.set()
+        return begin(connection, *rest)
+
+    monkeypatch.setattr(transport, "transaction", announced)
     with closing(sqlite3.Connection(path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
 
@@ -453,7 +461,10 @@ async def test_what_is_queued_when_the_store_closes_is_dropped_and_nothing_is_le
                 await asyncio.sleep(0)
             return pair
 
-        begun, queued = await abandoned(), await abandoned()
+        begun = await abandoned()
+        # the writer's thread has taken the first pair, and waits for the other connection
+        await asyncio.get_running_loop().run_in_executor(None, waiting.wait, 20)
+        queued = await abandoned()
         for task in (*begun, *queued):
             task.cancel()
         await asyncio.gather(*begun, *queued, return_exceptions=True)

@@ -462,8 +462,14 @@ GUARDS = [
     Guard(
         "wall of a search, SQLite",
         "adapter_sqlite.search",
-        "WHERE ns = :ns AND created_at BETWEEN :after AND :before AND marker = :marker\n",
-        "WHERE created_at BETWEEN :after AND :before AND marker = :marker\n",
+        """    asked = [" OR ".join(f'"{ns}{token}"' for token in group) for group in groups]
+    if not asked:
+        return f'"{ns}{tokens.EVERY}"'
+""",
+        """    asked = [" OR ".join(f'"{n}{token}"' for token in group for n in range(9)) for group in groups]
+    if not asked:
+        return " OR ".join(f'"{n}{tokens.EVERY}"' for n in range(9))
+""",
         "X05",
         "an item of another namespace is found",
         adapter="sqlite",
@@ -471,8 +477,8 @@ GUARDS = [
     Guard(
         "old tokens, SQLite",
         "adapter_sqlite.driver",
-        "            _unindex(connection, ns, record.id, old)\n            changed",
-        "            changed",
+        "changes = [] if old is None else _forgotten(ns, old)",
+        "changes: list[_Change] = []",
         "X03",
         "a replaced item is found by what it was",
         adapter="sqlite",
@@ -492,7 +498,7 @@ GUARDS = [
         "if signed != self._signed:\n            raise",
         "if False:\n            raise",
         "X11",
-        "goes on although a capability went away",
+        "raises MemoryAdapterError when degraded",
         adapter="sqlite",
     ),
     Guard(
