@@ -311,10 +311,10 @@ OUTSIDE_LOGIC = {
     "embedded": "runs a real engine",
     "harness": "stages faults of real engines; that of the fake is run whole by the kit",
     "live": "runs against a real service",
-    "proxy": "stands before a real service",
     "staging": "stages faults of real engines",
     "stub": "speaks the wire protocol to the real client",
     "stub_engine": "answers behind `stub`",
+    "stub_rules": "checks behind `stub`",
     "threads": "the real transport: SQLite's own threads",
     "transport": "the real transport, and the protocol that the fake has in common with it",
 }

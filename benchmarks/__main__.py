@@ -5,6 +5,7 @@ import asyncio
 import json
 import sys
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -22,7 +23,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Measure; 0 whatever the times are, 1 if the contenders do not give the same."""
     options = _parser().parse_args(arguments)
     console = Console(width=None if sys.stdout.isatty() else _WIDTH)
-    names = options.names or backends.names()
+    chosen = chain.from_iterable(map(backends.family, options.names or backends.names()))
+    names = list(dict.fromkeys(chosen))
     measured: dict[str, Any] = {}
     for name in names:
         if reason := backends.not_run_reason(name):

@@ -1,10 +1,10 @@
 """The bars of this project: what a store may cost beside the raw client, and how far it must lead."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from .measure import TASKS, Ratio
-from .operations import COMMON, FEW, NEWEST, RARE, READS, RETRIEVE, STORE, Operation
+from .operations import COMMON, FEW, NEWEST, RARE, READS, RETRIEVE, SEARCHES, STORE, Operation
 from .peers import LangGraphSqlite
 from .postgres_peers import LangGraph, PyKeyValue
 from .run import Kind, Results
@@ -126,6 +126,21 @@ QDRANT = Bars(
     may_trail=(),
     many_over_singles=3.0,
 )
+_BESIDE_REDIS = (
+    Bar(STORE, 1, "latency", 1.25),
+    Bar(RETRIEVE, 1, "latency", 1.25),
+    *(Bar(operation, 1, "latency", 1.1) for operation in SEARCHES),
+    Bar(STORE, TASKS, "rate", 1.3),
+    Bar(RETRIEVE, TASKS, "rate", 2.0),
+)
+REDIS = Bars(
+    beside_raw=_BESIDE_REDIS,
+    growth=(),
+    leaders=(PyKeyValue.name,),
+    may_trail=(),
+    many_over_singles=2.5,
+)
+REDIS_QUERY_ENGINE = replace(REDIS, leaders=(LangGraph.name, PyKeyValue.name))
 
 
 @dataclass(frozen=True)

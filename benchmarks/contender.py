@@ -44,6 +44,10 @@ class Contender(ABC):
     async def loaded(self) -> None:  # noqa: B027 - most have nothing to do
         """Prepare for reading: the data has been brought in."""
 
+    async def server_memory(self) -> int | None:
+        """Give the bytes of memory that a server of its own uses now; None if there is none."""
+        return None
+
     def native_item(self, item: MemoryItem) -> Any:
         """Give the item in the contender's own form."""
         return item

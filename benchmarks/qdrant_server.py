@@ -57,7 +57,8 @@ class CannedEngine:
 
     def _describe(self, _body: None) -> bytes:
         assert self._made is not None
-        vectors = {name: self._made.get(name) or {} for name in ("vectors", "sparse_vectors")}
+        made: dict[str, Any] = self._made
+        vectors = {name: made[name] for name in ("vectors", "sparse_vectors") if made.get(name)}
         return success(
             {
                 "status": "green",

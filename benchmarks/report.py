@@ -8,14 +8,14 @@ from rich.console import Console
 from rich.table import Table
 
 from .bars import SQLITE, Bars, verdicts
-from .contender import Contender
 from .measure import TASKS, Ratio, Series
-from .operations import READS, STORE
+from .operations import READS, RETRIEVE, STORE
 from .run import Kind, Results
 
 ORDER = (STORE, *READS)
 ABSENT = "-"
 LACKS = "none"
+LOSES = "loses answers"
 
 
 def show(console: Console, results: Results, bars: Bars = SQLITE) -> None:
@@ -27,21 +27,26 @@ def show(console: Console, results: Results, bars: Bars = SQLITE) -> None:
 
 def tables(results: Results, bars: Bars = SQLITE) -> Iterable[Table]:
     """Make all tables of one run."""
-    yield _contenders(results.contenders)
+    yield _contenders(results)
     for size in results.plan.sizes:
         yield _latencies(results, size)
         yield _rates(results, size)
     if results.growth:
         yield _growth(results)
+    if results.memory:
+        yield _memory(results)
     yield _many(results)
     yield _codec(results)
     yield _verdicts(results, bars)
 
 
-def _contenders(contenders: Iterable[Contender]) -> Table:
+def _contenders(results: Results) -> Table:
     table = _table("Who takes part", "column", "is", "a write survives", "it indexes", left=4)
-    for contender in contenders:
-        table.add_row(contender.name, contender.full_name, contender.durability, contender.indexes)
+    for contender in results.contenders:
+        indexes = contender.indexes
+        if reason := results.not_run.get(contender.name):
+            indexes = f"not run: {reason}"
+        table.add_row(contender.name, contender.full_name, contender.durability, indexes)
     return table
 
 
@@ -66,7 +71,9 @@ def _calls(results: Results, title: str, size: int, tasks: int, kind: Kind, abso
         row = [operation.name]
         for name in names:
             ratio = results.ratio(size, operation, tasks, name, kind)
-            if ratio is None:
+            if ratio is None and operation is RETRIEVE and tasks > 1 and name in results.losing:
+                row.append(LOSES)
+            elif ratio is None:
                 row.append(LACKS if operation.method in lacks[name] else ABSENT)
             elif name == results.raw:
                 row.append(absolute(series[name].median))
@@ -85,6 +92,16 @@ def _growth(results: Results) -> Table:
         first = series[sizes[0]]
         cells = [f"{_time(series[size].median)}  {_bold(series[size].over(first))}" for size in sizes[1:]]
         table.add_row(operation.name, name, _time(first.median), *cells)
+    return table
+
+
+def _memory(results: Results) -> Table:
+    sizes = results.plan.sizes
+    columns = [f"{size:,} memories" for size in sizes]
+    table = _table("Memory of the server for one item", "contender", *columns)
+    for contender in results.contenders:
+        used = [results.memory.get((size, contender.name)) for size in sizes]
+        table.add_row(contender.name, *(ABSENT if one is None else f"{one:,.0f} bytes" for one in used))
     return table
 
 
@@ -172,6 +189,11 @@ def as_json(results: Results, bars: Bars = SQLITE) -> Mapping[str, Any]:
         "single_stores": _seconds(results.singles),
         "store_many": {"items": results.plan.many, "seconds": _seconds(results.many)},
         "codec": results.codec,
+        "memory": [
+            {"size": size, "contender": name, "bytes": used} for (size, name), used in results.memory.items()
+        ],
+        "not_run": results.not_run,
+        "loses_answers": sorted(results.losing),
         "bars": [asdict(verdict) for verdict in verdicts(results, bars)],
     }
 

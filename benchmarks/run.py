@@ -1,5 +1,6 @@
 """One run: bring in the data, check that all give the same, let them take turns."""
 
+import asyncio
 import gc
 import statistics
 import time
@@ -57,6 +58,9 @@ class Results:
         singles: Stores of one task into an empty store, by contender.
         many: The same for `store_many`: seconds per item.
         codec: Seconds of core's own work for one item, by what it is.
+        memory: Bytes of server memory for one item, by size and contender.
+        not_run: Why a peer takes no part, by its name.
+        losing: Peers that do not give every one of many tasks its answer.
     """
 
     plan: Plan
@@ -70,6 +74,9 @@ class Results:
     singles: dict[str, Series] = field(default_factory=dict[str, Series])
     many: dict[str, Series] = field(default_factory=dict[str, Series])
     codec: dict[str, float] = field(default_factory=dict[str, float])
+    memory: dict[tuple[int, str], float] = field(default_factory=dict[tuple[int, str], float])
+    not_run: dict[str, str] = field(default_factory=dict[str, str])
+    losing: set[str] = field(default_factory=set[str])
 
     @property
     def raw(self) -> str:
@@ -100,11 +107,17 @@ async def run(contenders: Contenders, plan: Plan, folder: Path, tell: Tell) -> R
     results = Results(plan, contenders())
     tell("the codec alone")
     results.codec = measure_codec(Workload(plan.sizes[0]), plan.effort)
+    await _try_peers(results, folder / "tried")
+
+    def able() -> Sequence[Contender]:
+        return [one for one in contenders() if one.name not in results.not_run]
+
     async with AsyncExitStack() as stack:
         entrants: dict[int, list[Entrant]] = {}
         for size in plan.sizes:
-            entrants[size] = await _enter(stack, contenders(), size, folder / str(size), tell)
+            entrants[size] = await _enter(stack, able(), results, size, folder / str(size), tell)
             await check(entrants[size])
+            results.losing |= await losing(entrants[size])
         gc.collect()
         gc.freeze()  # what was brought in is no garbage, and looking through it takes long
         for size in plan.sizes:
@@ -116,7 +129,7 @@ async def run(contenders: Contenders, plan: Plan, folder: Path, tell: Tell) -> R
             await _measure(results, entrants[size], STORE, tell)
         gc.unfreeze()
     tell(f"store_many of {plan.many:,}")
-    await _measure_many(results, contenders, folder / "many")
+    await _measure_many(results, able, folder / "many")
     return results
 
 
@@ -164,6 +177,36 @@ async def check(entrants: Sequence[Entrant]) -> None:
                     raise ContendersDiffer(f"{other.contender.name}: {operation.name} finds other memories")
 
 
+async def losing(entrants: Sequence[Entrant]) -> set[str]:
+    """Name the peers that do not give every one of many tasks its answer; their rate says nothing.
+
+    Raises:
+        ContendersDiffer: One of them is no peer.
+    """
+    found: set[str] = set()
+    for entrant in entrants:
+        contender = entrant.contender
+        known = [contender.native_id(one) for one in entrant.workload.known_ids(0, TASKS)]
+        if None in await asyncio.gather(*map(contender.retrieve, known)):
+            found.add(contender.name)
+            if contender.role != "peer":
+                raise ContendersDiffer(f"{contender.name}: {RETRIEVE.name} by many tasks loses answers")
+    return found
+
+
+async def _try_peers(results: Results, folder: Path) -> None:
+    """Leave out the peers that do not work with what is installed."""
+    for position, peer in enumerate(one for one in results.contenders if one.role == "peer"):
+        own = folder / str(position)
+        own.mkdir(parents=True)
+        try:
+            await peer.setup(own)
+        except Exception as error:  # noqa: BLE001 - another project's; whatever it is, it is shown
+            results.not_run[peer.name] = f"{type(error).__name__}: {error}"
+        else:
+            await peer.close()
+
+
 async def _ask(entrant: Entrant, operation: Operation, query: Any) -> Sequence[Any]:
     contender = entrant.contender
     hits = await getattr(contender, operation.method)(contender.native_query(query))
@@ -171,7 +214,12 @@ async def _ask(entrant: Entrant, operation: Operation, query: Any) -> Sequence[A
 
 
 async def _enter(
-    stack: AsyncExitStack, contenders: Sequence[Contender], size: int, folder: Path, tell: Tell
+    stack: AsyncExitStack,
+    contenders: Sequence[Contender],
+    results: Results,
+    size: int,
+    folder: Path,
+    tell: Tell,
 ) -> list[Entrant]:
     """Open all contenders and bring the memories in; of these only what a contender keeps stays here."""
     tell(f"bringing in {size:,} memories")
@@ -181,12 +229,17 @@ async def _enter(
         own.mkdir(parents=True)
         await contender.setup(own)
         stack.push_async_callback(contender.close)
+    empty = [await contender.server_memory() for contender in contenders]
     for begin in range(0, size, _LOADED_AT_ONCE):
         memories = list(workload.memories(begin, min(_LOADED_AT_ONCE, size - begin)))
         for contender in contenders:
             await contender.store_many([contender.native_item(item) for item in memories])
     for contender in contenders:
         await contender.loaded()
+    for contender, before in zip(contenders, empty, strict=True):
+        after = await contender.server_memory()
+        if before is not None and after is not None:
+            results.memory[size, contender.name] = (after - before) / size
     return [Entrant(contender, workload) for contender in contenders]
 
 
@@ -194,9 +247,13 @@ async def _measure(results: Results, entrants: Sequence[Entrant], operation: Ope
     size = entrants[0].workload.size
     for tasks in (1, TASKS):
         tell(f"{size:,} memories: {operation.name}, tasks: {tasks}")
-        turns = {
-            entrant.contender.name: entrant.turn(operation) for entrant in entrants if entrant.can(operation)
-        }
+        fit = [
+            entrant
+            for entrant in entrants
+            if entrant.can(operation)
+            and not (operation is RETRIEVE and tasks > 1 and entrant.contender.name in results.losing)
+        ]
+        turns = {entrant.contender.name: entrant.turn(operation) for entrant in fit}
         results.calls[size, operation, tasks] = await take_turns(turns, results.plan.effort, tasks)
 
 

@@ -1,7 +1,9 @@
 """The benchmarks measure what they say: the same work, done in the same way, with the same answers."""
 
+import asyncio
 import io
 import json
+import math
 import sqlite3
 from pathlib import Path
 
@@ -9,12 +11,12 @@ import pytest
 from rich.console import Console
 
 from adapter_core import check_item, index_tokens
-from benchmarks import report
+from benchmarks import backends, report
 from benchmarks.backends import postgres, sqlite
 from benchmarks.bars import BESIDE_RAW, OURS, verdicts
 from benchmarks.measure import TASKS, Effort, Series
-from benchmarks.operations import FEW, READS, SEARCHES, STORE, Entrant
-from benchmarks.run import ContendersDiffer, Plan, check, run
+from benchmarks.operations import FEW, READS, RETRIEVE, SEARCHES, STORE, Entrant
+from benchmarks.run import ContendersDiffer, Plan, check, losing, run
 from benchmarks.words import KINDS
 from benchmarks.workload import FEW as MATCHES
 from benchmarks.workload import Workload
@@ -44,9 +46,7 @@ async def test_every_row_and_every_bar_is_measured_and_shown(tmp_path: Path) -> 
     assert {operation for operation, _ in results.growth} == set(READS)
     assert set(results.many) == set(results.singles) == {"ours", "raw"}
 
-    console = Console(file=io.StringIO(), width=200, record=True)
-    report.show(console, results)
-    text = console.export_text()
+    text = shown(results)
     in_calls, in_growth, in_bars = 2 * len(SMALLEST.sizes), 2, 2
     assert text.count(FEW.name) == in_calls + in_growth + in_bars
     held = list(verdicts(results))
@@ -161,6 +161,138 @@ async def test_raw_sends_to_qdrant_what_ours_sends_and_gives_the_same() -> None:
     for entrant, stub in both:
         await entrant.contender._shut()
         await stub.close()
+
+
+@pytest.fixture(params=["redis", "redis_query_engine"])
+async def on_redis(request, tmp_path):
+    pytest.importorskip("adapter_redis")
+    backend = backends.load(request.param)
+    if reason := backend.not_run_reason():
+        pytest.skip(reason)
+    ours, _, raw, *_ = backend.contenders()
+    workload = Workload(400)
+    both = await entrants(tmp_path, workload, [ours, raw])
+    # a look at the server's settings, now and then, is no part of a call
+    ours._store._driver._looked = math.inf
+    yield both
+    for one in both:
+        await one.contender.close()
+
+
+async def test_ours_and_raw_find_the_same_on_redis(on_redis) -> None:
+    workload = on_redis[0].workload
+    for one in on_redis:
+        await one.contender.store(workload.memory(workload.size))
+    await check(on_redis)
+    assert await losing(on_redis) == set()
+    queries = [(one, query) for one in SEARCHES for query in one.queries(workload, 1, 4)]
+    for operation, query in queries:
+        ours, raw = [await getattr(one.contender, operation.method)(query) for one in on_redis]
+        assert [hit.model_dump() for hit in ours] == [hit.model_dump() for hit in raw]
+        assert ours
+    for known in workload.known_ids(1, 4):
+        ours, raw = [await one.contender.retrieve(known) for one in on_redis]
+        assert ours.model_dump() == raw.model_dump()
+
+
+async def test_raw_sends_to_redis_what_ours_sends(on_redis, monkeypatch: pytest.MonkeyPatch) -> None:
+    from redis.asyncio.connection import AbstractConnection
+
+    sent: list[bytes] = []
+    send = AbstractConnection.send_packed_command
+
+    async def recorded(connection, command, **options):
+        sent.append(command if isinstance(command, bytes) else b"".join(command))
+        await send(connection, command, **options)
+
+    monkeypatch.setattr(AbstractConnection, "send_packed_command", recorded)
+    for operation in (STORE, *READS):
+        requests = []
+        for one in on_redis:
+            turn = one.turn(operation)
+            await turn.call(turn.inputs(0, 1)[0])  # connects
+            sent.clear()
+            await turn.call(turn.inputs(1, 1)[0])
+            requests.append([*sent])
+        assert requests[0] == requests[1]
+        assert len(requests[0]) == 1
+    batches = []
+    for one in on_redis:
+        items = one.fresh(1_200)
+        sent.clear()
+        await one.contender.store_many(items)
+        batches.append([*sent])
+    assert batches[0] == batches[1]
+    assert len(batches[0]) == 4  # both parts are checked before the first is written
+
+
+async def test_the_memory_of_a_server_is_measured_and_shown(tmp_path: Path) -> None:
+    class Serving(sqlite.Ours):
+        used = 1_000
+
+        async def server_memory(self) -> int:
+            return self.used
+
+        async def store_many(self, items) -> None:
+            items = [*items]
+            self.used += 300 * len(items)
+            await super().store_many(items)
+
+    def contenders():
+        return [Serving(OURS, coalesce=True), sqlite.Raw()]
+
+    results = await run(contenders, SMALLEST, tmp_path, lambda _: None)
+    assert results.memory == {(size, OURS): 300 for size in SMALLEST.sizes}
+    assert "300 bytes" in shown(results)
+
+
+async def test_a_peer_that_does_not_start_is_shown_as_not_run(tmp_path: Path) -> None:
+    class Broken(Peer):
+        async def setup(self, folder: Path) -> None:
+            raise TypeError("the client is another one")
+
+    results = await run(lambda: [*ours_and_raw(), Broken()], SMALLEST, tmp_path, lambda _: None)
+    assert results.not_run == {"peer": "TypeError: the client is another one"}
+    assert "not run: TypeError: the client is another one" in shown(results)
+    assert all("peer" not in series for series in results.calls.values())
+
+
+async def test_a_peer_that_loses_answers_of_many_tasks_gets_no_rate(tmp_path: Path) -> None:
+    class Losing(Peer):
+        under_way = 0
+
+        async def retrieve(self, item_id):
+            self.under_way += 1
+            try:
+                await asyncio.sleep(0)
+                return await super().retrieve(item_id) if self.under_way < TASKS else None
+            finally:
+                self.under_way -= 1
+
+    results = await run(lambda: [*ours_and_raw(), Losing()], SMALLEST, tmp_path, lambda _: None)
+    size = SMALLEST.sizes[0]
+    assert results.losing == {"peer"}
+    assert "peer" in results.calls[size, RETRIEVE, 1]
+    assert "peer" not in results.calls[size, RETRIEVE, TASKS]
+    assert shown(results).count("loses answers") == len(SMALLEST.sizes)
+
+
+class Peer(sqlite.Ours):
+    role = "peer"
+
+    def __init__(self) -> None:
+        super().__init__("peer", coalesce=False)
+
+
+def shown(results) -> str:
+    console = Console(file=io.StringIO(), width=200, record=True)
+    report.show(console, results)
+    return console.export_text()
+
+
+def test_a_name_stands_for_every_backend_of_its_service() -> None:
+    assert backends.family("redis") == ["redis", "redis_query_engine"]
+    assert backends.family("sqlite") == ["sqlite"]
 
 
 def test_the_same_memories_are_made_each_time() -> None:

@@ -18,6 +18,11 @@ def names() -> list[str]:
     return sorted(module.name for module in pkgutil.iter_modules(__path__))
 
 
+def family(name: str) -> list[str]:
+    """Name what stands for a service: its backend, and those whose names go on behind it."""
+    return [one for one in names() if one == name or one.startswith(f"{name}_")]
+
+
 def load(name: str) -> ModuleType:
     """Import the module of a backend."""
     return importlib.import_module(f"{__name__}.{name}")

@@ -149,8 +149,11 @@ class Raw(CannedContender):
 
     async def retrieve(self, item_id: UUID) -> MemoryItem | None:
         point = str(points.point_id(self._space, item_id))
-        found = await self._client.retrieve(self._collection, [point], with_payload=[*driver.READ])
-        return _item(found[0].payload or {}, tags=True) if found else None
+        wanted = [point, str(self._marker)]
+        found = await self._client.retrieve(self._collection, wanted, with_payload=[*driver.READ])
+        known = {record.id: record.payload or {} for record in found}
+        assert str(self._marker) in known
+        return _item(known[point], tags=True) if point in known else None
 
     async def search(self, query: MemoryQuery) -> Sequence[MemoryItem]:
         assert query.tags
@@ -216,15 +219,12 @@ class Raw(CannedContender):
         fields = check_item(item)
         document = points.packed(fields, with_text=False)
         record = Record(fields.id, fields.created_at, document, *index_tokens(fields))
-        vectors: dict[str, Any] = {}
-        if (vector := points.term_vector(record.terms)) is not None:
-            vectors[points.TERMS_VECTOR] = models.SparseVector(
-                indices=[*vector.indices], values=[*vector.values]
-            )
+        vector = points.term_vector(record.terms)
+        weights = models.SparseVector(indices=[*vector.indices], values=[*vector.values])
         return models.PointStruct(
             id=str(points.point_id(self._space, fields.id)),
             payload=dict(points.payload(self._space, self._signed, record)),
-            vector=vectors,
+            vector={points.TERMS_VECTOR: weights},
         )
 
     def _ours(self) -> list[Any]:

@@ -97,7 +97,7 @@ def test_the_harnesses_bear_the_name_of_their_entry_point(entry):
     assert {kind.adapter for kind in entry.load()} == {entry.name}
 
 
-@pytest.mark.needs("age_index", "degrade")
+@pytest.mark.needs("age_index", "degrade", "drop_identity")
 async def test_reset_ends_whatever_is_staged_also_twice(harness):
     await harness.reset()
     store = await harness.make_store_with(namespace="other")

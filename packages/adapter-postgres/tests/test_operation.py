@@ -8,9 +8,9 @@ import asyncpg
 import pytest
 
 from adapter_core import MemoryAdapterError, MemoryAdapterUnavailable, MemoryItem, MemoryQuery, open_store
+from adapter_core.testing import Proxy
 from adapter_postgres import PostgresMemoryStore, PostgresSettings, client
 from adapter_postgres.embedded import EmbeddedServer
-from adapter_postgres.proxy import Proxy
 
 BOUND = 20
 """Seconds within which anything here must have ended."""

@@ -7,9 +7,9 @@ from contextlib import asynccontextmanager, nullcontext
 import pytest
 
 from adapter_core import MemoryAdapterError, MemoryAdapterUnavailable, MemoryItem
+from adapter_core.testing import Proxy
 from adapter_postgres import PostgresMemoryStore, client, states
 from adapter_postgres.harness import ServerHarness
-from adapter_postgres.proxy import Proxy
 
 BOUND = 20
 

@@ -5,10 +5,11 @@ import math
 import threading
 import time
 
+import numpy as np
 import pytest
 
 from adapter_core import MemoryAdapterError, MemoryItem, MemoryQuery
-from adapter_qdrant import Embedder
+from adapter_qdrant import Embedder, QdrantMemoryStore
 
 
 def vowels(texts):
@@ -94,6 +95,58 @@ async def test_b45_a_plain_function_does_not_hold_up_the_event_loop(make):
     assert threading.main_thread() not in threads
 
 
+@pytest.mark.parametrize(
+    "kind",
+    [
+        lambda rows: [[int(100 * number) for number in row] for row in rows],
+        lambda rows: np.array(rows, dtype=np.float32),
+        lambda rows: (tuple(row) for row in rows),
+        lambda rows: [[1e300 * number for number in row] for row in rows],
+        lambda rows: [[1e36 * number for number in row] for row in rows],
+        lambda rows: [[1e-44 * number for number in row] for row in rows],
+    ],
+    ids=["ints", "array", "generator", "huge", "long in 32 bits", "short in 32 bits"],
+)
+async def test_numbers_of_any_kind_and_length_keep_their_direction(local, kind):
+    store = await local(embedder=embedder(lambda texts: kind(vowels(texts))))
+    await store.store_many([made("banana"), made("kiwi")])
+    hits = await store.search_scored(MemoryQuery(text="papaya"))
+    assert [hit.item.content for hit in hits] == ["banana", "kiwi"]
+    assert hits[0].score > 0.99
+
+
+@pytest.mark.parametrize("there", ["fake", "local"])
+async def test_a_call_that_waits_for_an_embedder_can_be_cancelled(make, local, there):
+    begun, waiting = asyncio.Event(), True
+
+    async def slow(texts):
+        begun.set()
+        if waiting:
+            await asyncio.Event().wait()
+        return vowels(texts)
+
+    store = make(embedder=embedder(slow)) if there == "fake" else await local(embedder=embedder(slow))
+    item = made("banana")
+    for call in (lambda: store.store(item), lambda: store.search(MemoryQuery(text="papaya"))):
+        begun.clear()
+        calling = asyncio.ensure_future(call())
+        await begun.wait()
+        calling.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await calling
+    waiting = False
+    assert await store.retrieve(item.id) is None
+    await store.store(item)
+    assert await store.retrieve(item.id) == item
+
+
+def test_what_text_means_is_said_with_an_embedder_alone():
+    assert QdrantMemoryStore(":memory:").text_meaning is None
+    said = QdrantMemoryStore(":memory:", embedder=embedder()).text_meaning
+    assert "nearest by meaning" in said
+    assert "selects nothing" in said
+
+
 def failing(texts):
     raise RuntimeError(f"cannot embed {texts}")
 
@@ -110,8 +163,32 @@ def failing(texts):
         (lambda _: None, "no vectors"),
         (lambda _: [["x"] * 5], "no vectors"),
         (lambda _: 5, "no vectors"),
+        (lambda _: next(iter(())), r"failed \(RuntimeError\)"),  # lost by a thread's future
+        (lambda texts: (1 / 0 for _ in texts), r"failed \(ZeroDivisionError\)"),
+        (lambda texts: [[10**400] * 5 for _ in texts], "no vectors"),
+        (lambda texts: ["12345" for _ in texts], "no vectors"),
+        (lambda texts: [b"12345" for _ in texts], "no vectors"),
+        (lambda _: [], "0 vectors for 1 texts"),
+        (lambda _: np.ones(5), "no vectors"),
     ],
-    ids=["raises", "nan", "inf", "zeros", "short", "many", "none", "str", "int"],
+    ids=[
+        "raises",
+        "nan",
+        "inf",
+        "zeros",
+        "short",
+        "many",
+        "none",
+        "str",
+        "int",
+        "stop",
+        "lazy",
+        "large",
+        "digits",
+        "bytes",
+        "empty",
+        "flat",
+    ],
 )
 async def test_b35_b45_what_is_no_vector_is_refused_and_nothing_is_stored(fake, make, embed, reason):
     good, bad = make(embedder=embedder()), make(embedder=embedder(embed))

@@ -14,6 +14,7 @@ from adapter_core import (
     namespace_token,
 )
 from adapter_qdrant import Embedder, QdrantSettings, points, schema
+from adapter_qdrant.testing import foreign_point
 from adapter_qdrant.transport import CollectionState, Point
 
 NAME = namespace_token("default")
@@ -179,9 +180,33 @@ async def test_a_namespace_that_is_gone_makes_writes_and_searches_unavailable(fa
     fake.expose()
     fake.points.clear()
     fake.expose()
-    for call in (store.store(MemoryItem()), store.search(MemoryQuery())):
+    for call in (
+        store.store(MemoryItem()),
+        store.search(MemoryQuery()),
+        store.retrieve(MemoryItem().id),
+        store.retrieve_many([MemoryItem().id]),
+        store.delete(MemoryItem().id),
+        store.clear(),
+        anext(store.scan()),
+        store.drop_namespace(),
+    ):
         with pytest.raises(MemoryAdapterUnavailable, match="the namespace is gone"):
             await call
+
+
+async def test_a_dropped_namespace_leaves_what_is_not_ours_and_the_other_namespaces(fake, make):
+    store, other = make(), make(namespace="other")
+    await asyncio.gather(store.store(MemoryItem()), other.store(MemoryItem()))
+    planted = foreign_point("default", MemoryItem().id)
+    fake.points[planted.id] = planted
+    before = len(fake.faults.calls)
+    await store.drop_namespace()
+    assert operations(fake)[before:] == ["retrieve", "delete"]
+    assert {point.payload.get("namespace") for point in fake.points.values()} == {
+        None,
+        namespace_token("other"),
+    }
+    assert store.creates[0] == "the collection memories, with its indexes"
 
 
 @pytest.mark.parametrize(

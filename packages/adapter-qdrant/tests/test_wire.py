@@ -376,7 +376,7 @@ async def test_an_acknowledgement_without_a_number_is_a_failed_write(stub, on_st
 async def test_a_record_of_ours_that_does_not_decode_is_an_error(stub, on_stub, payload):
     store = await on_stub()
     await store.retrieve(store.known)
-    (known,) = stub.requests[-1].json()["ids"]
+    known, _ = stub.requests[-1].json()["ids"]  # and the namespace's own point
     marked = {"namespace": "ndefault", "record": "adapter-qdrant/item", **payload}
     stub.script(Scripted(status=200, body=success([{"id": known, "payload": marked}])))
     error = await fails(store.retrieve(store.known), MemoryAdapterError, "malformed")

@@ -1,11 +1,14 @@
 """What a write sends, what it refuses, and what is known of it afterwards."""
 
 import asyncio
+import contextlib
+import random
 import sys
 from uuid import UUID
 
 import pytest
 
+from adapter_conformance.url_harness import UrlHarness
 from adapter_core import (
     MemoryAdapterError,
     MemoryAdapterUnavailable,
@@ -13,7 +16,7 @@ from adapter_core import (
     MemoryQuery,
     namespace_token,
 )
-from adapter_qdrant import QdrantMemoryStore, driver, points
+from adapter_qdrant import ClientTransport, QdrantMemoryStore, QdrantSettings, driver, points
 from adapter_qdrant.recording import FaultyTransport
 from adapter_qdrant.testing import foreign_point
 from adapter_qdrant.transport import Acknowledgement
@@ -183,6 +186,116 @@ async def test_a_path_keeps_items_and_serves_one_client_at_a_time(tmp_path):
         assert [hit.id for hit in await store.search(MemoryQuery(tags=["t"]))] == [item.id]
 
 
+async def test_a_path_may_hold_spaces_but_its_parent_must_be_there(tmp_path):
+    with pytest.raises(MemoryAdapterUnavailable, match="the one that holds it is missing"):
+        await QdrantMemoryStore(f"path:{tmp_path / 'no' / 'such'}").store(made(1))
+    assert not list(tmp_path.iterdir())
+    async with QdrantMemoryStore(f"path:{tmp_path / 'with a space'}/") as store:
+        await store.store(made(1))
+    assert [one.name for one in tmp_path.iterdir()] == ["with a space"]
+
+
+async def test_stores_on_one_path_work_beside_each_other_with_what_the_first_shares(tmp_path):
+    place = f"path:{tmp_path / 'data'}"
+    first = QdrantMemoryStore(place)
+    second = QdrantMemoryStore(place, namespace="other", **first.shared)
+    await asyncio.gather(first.store(made(1)), second.store(made(2)))
+    await first.close()
+    assert await second.retrieve(UUID(int=2)) == made(2)
+    await second.close()
+    async with QdrantMemoryStore(place) as again:  # the folder is free
+        assert await again.retrieve(UUID(int=1)) == made(1)
+        assert await again.retrieve(UUID(int=2)) is None
+    assert QdrantMemoryStore("http://x").shared == QdrantMemoryStore(":memory:").shared == {}
+
+
+async def test_the_check_of_a_users_store_on_a_path_has_several_stores_at_once_and_leaves_nothing(tmp_path):
+    place = f"path:{tmp_path / 'data'}"
+    harness = UrlHarness(f"qdrant+{place}")
+    assert "handles share one connection" in (await harness.engine()).note
+    async with await harness.make_store() as one, await harness.make_store_with(namespace="n") as other:
+        await asyncio.gather(one.store(made(1)), other.store(made(2)))
+        async with await harness.make_store() as third:
+            assert await third.retrieve(UUID(int=1)) == made(1)
+    await harness.close()
+    assert harness.left == []
+    client = ClientTransport(place, QdrantSettings())
+    await client.open()
+    assert await client.count({"must": []}) == 0
+    await client.close()
+
+
+@pytest.mark.parametrize("steps", range(1, 14))
+@pytest.mark.parametrize("verb", ["store", "store_many", "delete", "clear", "drop_namespace"])
+async def test_a_call_that_is_cancelled_anywhere_leaves_each_item_whole_or_absent(fake, make, verb, steps):
+    store = make()
+    old, new = made(1, tags=["old"]), MemoryItem(id=UUID(int=1), content="new", tags=["new"])
+    await store.store(old)
+    calls = {
+        "store": lambda: store.store(new),
+        "store_many": lambda: store.store_many([new]),
+        "delete": lambda: store.delete(old.id),
+        "clear": store.clear,
+        "drop_namespace": store.drop_namespace,
+    }
+    calling = asyncio.ensure_future(calls[verb]())
+    for _ in range(steps):
+        await asyncio.sleep(0)
+    calling.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await calling
+    fake.expose()
+    other = make()
+    found = await other.retrieve(old.id)
+    hits = await other.search(MemoryQuery(tags=["old", "new"]))
+    assert [hit.id for hit in hits] == ([] if found is None else [old.id])
+    if found is not None:
+        assert (found.content, found.tags) in [("word", ["old"]), ("new", ["new"])]
+        (hit,) = await other.search(MemoryQuery(tags=found.tags))
+        assert hit.content == found.content
+    await other.store(new)
+    assert (await other.retrieve(new.id)).tags == ["new"]
+
+
+@pytest.mark.parametrize("there", ["fake", "local"])
+async def test_two_stores_that_race_leave_one_whole_item_that_every_index_agrees_on(fake, make, local, there):
+    stores = [make(), make()] if there == "fake" else [await local(), await local()]
+    chance = random.Random(5)
+
+    async def work(store, n):
+        for turn in range(12):
+            item = made(chance.randrange(3), tags=[f"{n}-{turn}"], created_at=float(turn))
+            verb = chance.choice(["store", "store", "store_many", "delete", "clear", "reindex"])
+            if verb in ("store", "store_many"):
+                await (store.store(item) if verb == "store" else store.store_many([item, made(9)]))
+            else:
+                await (store.delete(item.id) if verb == "delete" else getattr(store, verb)())
+
+    await asyncio.gather(*(work(store, n) for n in range(4) for store in stores))
+    fake.expose()
+    left = {item.id: item async for item in stores[0].scan()}
+    assert {hit.id for hit in await stores[1].search(MemoryQuery(text="word"))} == left.keys()
+    for item in left.values():
+        assert await stores[1].retrieve(item.id) == item
+        if item.tags:
+            (hit,) = await stores[1].search(MemoryQuery(tags=item.tags))
+            assert (hit.id, hit.created_at) == (item.id, item.created_at)
+
+
+async def test_a_record_of_another_item_does_not_lead_a_scan_astray(fake, make):
+    store = make()
+    await store.store_many([made(n) for n in range(20)])
+    last = max(fake.points.values(), key=lambda point: (point.payload["record"] == points.ITEM, point.id))
+    first = min(
+        (point for point in fake.points.values() if point.payload["record"] == points.ITEM),
+        key=lambda point: point.id,
+    )
+    forged = last._replace(payload={**last.payload, "item": first.payload["item"]})
+    fake.points[last.id] = forged
+    with pytest.raises(MemoryAdapterError, match="that of another item"):
+        [item async for item in store.scan(page_size=4)]
+
+
 PROGRAM = """
 import asyncio, os, signal, sys
 from uuid import UUID
@@ -209,8 +322,6 @@ async def test_on_a_path_an_acknowledged_item_survives_the_death_of_its_process(
 
 async def test_an_injected_client_stays_open():
     from qdrant_client import AsyncQdrantClient
-
-    from adapter_qdrant import QdrantSettings
 
     client = AsyncQdrantClient(":memory:")
     settings = QdrantSettings(durability="volatile")

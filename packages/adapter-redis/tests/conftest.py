@@ -1,6 +1,7 @@
 """Stores over the fake and over a server of our own, closed when the test ends."""
 
-from collections.abc import AsyncIterator, Callable
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 from uuid import uuid4
 
@@ -9,8 +10,45 @@ import redis.asyncio
 
 from adapter_redis import RedisMemoryStore, RedisSettings, embedded
 from adapter_redis.testing import FakeRedis
+from adapter_redis.transport import Call
 
 Make = Callable[..., RedisMemoryStore[Any]]
+
+
+class ScriptedSession:
+    """Answers each command by its first word, and a script by its name, with what was given for it.
+
+    Args:
+        answers: By word. Those of a tuple are given in turn, and the last again and again; an exception
+            is raised.
+    """
+
+    def __init__(self, **answers: Any) -> None:
+        self._answers = {
+            word: list(given) if isinstance(given, tuple) else [given] for word, given in answers.items()
+        }
+        self.calls: list[Call] = []
+
+    @staticmethod
+    def word(call: Call) -> str:
+        return call.name if call.script else call.arguments[0].decode()
+
+    async def send(self, *calls: Call) -> Sequence[Any]:
+        await asyncio.sleep(0)
+        return [self._answer(call) for call in calls]
+
+    def _answer(self, call: Call) -> Any:
+        self.calls.append(call)
+        answers = self._answers[self.word(call)]
+        answer = answers.pop(0) if len(answers) > 1 else answers[0]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+@pytest.fixture
+def scripted() -> type[ScriptedSession]:
+    return ScriptedSession
 
 
 @pytest.fixture

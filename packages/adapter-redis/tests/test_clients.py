@@ -11,8 +11,8 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
 from adapter_core import MemoryAdapterError, MemoryAdapterUnavailable, MemoryItem, MemoryQuery, same_fields
+from adapter_core.testing import Proxy
 from adapter_redis import RedisMemoryStore, RedisSettings
-from adapter_redis.proxy import Proxy
 
 README = Path(__file__).parent.with_name("README.md").read_text("utf-8")
 AWKWARD = MemoryItem(
@@ -68,7 +68,7 @@ def test_something_else_than_an_address_or_a_client_is_refused():
 # Accounts
 
 
-async def test_a_wrong_password_and_no_password_are_unavailability(on_server, server):
+async def test_b43_a_wrong_password_and_no_password_are_unavailability(on_server, server):
     for url in (server.url(password="wrong"), f"redis://127.0.0.1:{server.port}"):
         with pytest.raises(MemoryAdapterUnavailable) as raised:
             await on_server(url).search(MemoryQuery())
@@ -122,7 +122,7 @@ async def test_a_client_with_another_encoding_and_one_connection_serves(on_serve
     await pool.aclose()
 
 
-async def test_a_client_without_a_free_connection_is_unavailable(on_server, server):
+async def test_b39_a_client_without_a_free_connection_is_unavailable(on_server, server):
     client = redis.asyncio.Redis.from_url(server.url(), max_connections=1)
     held = await client.connection_pool.get_connection()
     with pytest.raises(MemoryAdapterUnavailable, match="nothing was sent"):
@@ -270,7 +270,7 @@ async def test_connections_that_the_server_has_closed_are_noticed_before_a_write
     assert len(await store.search(MemoryQuery())) == 2
 
 
-async def test_when_every_connection_is_busy_the_wait_is_bounded(on_server, server, settings):
+async def test_b39_when_every_connection_is_busy_the_wait_is_bounded(on_server, server, settings):
     async with slow_way(server) as way:
         tight = RedisSettings(prefix=settings.prefix, acquire_timeout=0.1, pool_size=1)
         store = on_server(server.url(port=way.port), settings=tight)
@@ -283,3 +283,16 @@ async def test_when_every_connection_is_busy_the_wait_is_bounded(on_server, serv
             await store.retrieve(UUID(int=1))
         way.open.set()
         assert len(await first) == 1
+
+
+async def test_b39_after_close_and_on_another_loop(on_server):
+    store = on_server()
+    item = MemoryItem()
+    await store.store(item)
+    with pytest.raises(MemoryAdapterError, match="event loop"):
+        await asyncio.to_thread(asyncio.run, store.retrieve(item.id))
+    assert await store.retrieve(item.id) == item
+    await store.close()
+    for call in (store.retrieve(item.id), store.search(MemoryQuery()), store.store(item)):
+        with pytest.raises(MemoryAdapterUnavailable, match="closed"):
+            await call

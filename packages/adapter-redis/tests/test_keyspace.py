@@ -1,5 +1,6 @@
 """The index of sorted sets: the same hits in the same order as a plain model, at any size."""
 
+import asyncio
 import random
 from uuid import UUID
 
@@ -128,6 +129,13 @@ async def test_an_answer_that_is_too_large_comes_in_parts_and_whole(on_server, m
     assert {hit.item.id for hit in hits} == set(expected(items, text="word1"))
     order = [(-hit.score, -hit.item.created_at, hit.item.id) for hit in hits]
     assert order == sorted(order)
+
+
+async def test_b37_twelve_stores_set_up_one_namespace_at_once(make):
+    for round_number in range(5):
+        stores = [make(namespace=f"n{round_number}") for _ in range(12)]
+        await asyncio.gather(*(store.store(MemoryItem(content="word")) for store in stores))
+        assert len(await stores[0].search(MemoryQuery(text="word", limit=50))) == 12
 
 
 async def test_b27_thousands_of_hits_are_all_given(on_server):

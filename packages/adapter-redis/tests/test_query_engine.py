@@ -73,7 +73,7 @@ def ids(items: list[Any]) -> list[UUID]:
     return [item.id for item in items]
 
 
-async def test_a_limit_past_the_servers_window_is_paged(
+async def test_b27_a_limit_past_the_servers_window_is_paged(
     on_engine: Make, engine: "redis.asyncio.Redis"
 ) -> None:
     await engine.execute_command("FT.CONFIG", "SET", "MAXSEARCHRESULTS", "7")
@@ -212,7 +212,7 @@ async def test_the_other_index_is_refused_until_reindex_and_then_finds_the_same(
     assert left == []
 
 
-async def test_twenty_stores_set_up_one_namespace_at_once(on_engine: Make) -> None:
+async def test_b37_twenty_stores_set_up_one_namespace_at_once(on_engine: Make) -> None:
     stores = [on_engine() for _ in range(20)]
     await asyncio.gather(*(store.store(MemoryItem(content="x")) for store in stores))
     assert len(await stores[0].search(MemoryQuery(limit=50))) == 20

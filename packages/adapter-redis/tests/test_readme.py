@@ -15,6 +15,7 @@ from adapter_redis import (
     driver,
     hashes,
     library,
+    query_engine,
     scripts,
 )
 
@@ -27,9 +28,9 @@ def section(heading):
 
 def test_every_number_in_timeouts_is_one_of_the_code():
     numbers = [float(number) for number in re.findall(r"\d+(?:\.\d+)?", section("Timeouts"))]
-    assert numbers == [CONNECT_TIMEOUT, ACQUIRE_TIMEOUT, COMMAND_TIMEOUT]
+    assert numbers == [CONNECT_TIMEOUT, ACQUIRE_TIMEOUT, COMMAND_TIMEOUT, query_engine.BUILD_TIMEOUT]
     own = RedisSettings()
-    assert numbers == [own.connect_timeout, own.acquire_timeout, own.command_timeout]
+    assert numbers[:3] == [own.connect_timeout, own.acquire_timeout, own.command_timeout]
 
 
 def test_other_values_are_those_of_the_code():
@@ -42,6 +43,20 @@ def test_other_values_are_those_of_the_code():
     assert f"up to {library.PURGED_AT_ONCE} expired" in section("Filters")
     assert f"{scripts.CLEARED_AT_ONCE} items at a time" in section("Namespace")
     assert f"first {MAX_TERMS:,} distinct terms" in section("Text and order")
+    assert f"taken for {query_engine.DEFAULT_WINDOW:,}." in section("Connections")
+    order = " ".join(section("Text and order").split())
+    assert f"the first {query_engine.MAX_CLAUSES} terms of a text" in order
+    assert f"counts a term {query_engine.MAX_REPEATS} times at most" in order
+    half = query_engine.MAX_CLAUSES // 2
+    assert f"take the place of one, down to {half}." in order
+    sizing = " ".join(section("Sizing and growth").split())
+    assert f"asked {query_engine.MAX_CLAUSES} conditions at most, {half} of them" in sizing
+
+
+def test_every_module_is_in_the_table_and_no_other():
+    named = re.findall(r"`(\w+)`", "".join(re.findall(r"^\| (`.*?) \|", TEXT, re.MULTILINE)))
+    there = {path.stem for path in Path(hashes.__file__).parent.glob("*.py")} - {"__init__"}
+    assert sorted(named) == sorted(there)
 
 
 def test_every_loss_is_named_and_no_other():

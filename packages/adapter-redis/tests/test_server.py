@@ -228,7 +228,7 @@ async def empty(request, settings):
     await client.aclose()
 
 
-async def test_a_namespace_that_was_emptied_is_not_taken_for_one_without_items(make, empty):
+async def test_b43_a_namespace_that_was_emptied_is_not_taken_for_one_without_items(make, empty):
     store, other = make(), make()
     item = MemoryItem(tags=["t"])
     await store.store(item)
@@ -251,7 +251,7 @@ async def test_a_namespace_that_was_emptied_is_not_taken_for_one_without_items(m
 
 
 @pytest.mark.parametrize("lost", [":times", ":tokens", ":ids"])
-async def test_an_index_that_lost_a_key_says_so(on_server, beside, key, lost):
+async def test_b43_an_index_that_lost_a_key_says_so(on_server, beside, key, lost):
     store = on_server()
     item = MemoryItem(tags=["t"])
     await store.store(item)

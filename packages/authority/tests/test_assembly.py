@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from adapter_core import MemoryAdapterUnavailable
+from adapter_core import MemoryAdapterUnavailable, UnrepresentableItem
 from memory_authority import (
     AssistantMessage,
     MemoryKind,
@@ -25,6 +25,7 @@ from memory_authority import (
     TurnOrigin,
     UserMessage,
     WriteRejected,
+    conflicts,
 )
 from memory_authority.assembly import AssembledContext, ContextAssembler, ContextBudget
 from memory_authority.conflicts import SubjectConflict
@@ -225,6 +226,79 @@ async def test_R63_a_subject_of_symbols_and_words_is_matched_whole() -> None:
         "conflicts_with_input"
     ]
     assert reasons(await assemble(kept, current="my least-favourite Cstandard is 23")) == []
+
+
+@pytest.mark.parametrize(
+    ("subject", "statement"),
+    [
+        ("größe", "Größe: 190"),
+        ("GRÖSSE", "meine größe = 190"),
+        ("Zürich office", "the zurich office is closed"),
+        ("時区", "時区: 東京"),
+        ("時区", "私の時区=東京"),
+        ("time-zone", "time zone is Oslo"),
+        ("time zone", "time_zone: Oslo"),
+        ("a+b", "a+b = 7"),
+        ("📅", "📅: Monday"),
+    ],
+)
+async def test_R63_subjects_of_any_script_are_found(subject: str, statement: str) -> None:
+    kept = record("none of it", subject=subject)
+    assert reasons(await assemble(kept, current=statement)) == ["conflicts_with_input"]
+    assert reasons(await assemble(kept, current="it is something else")) == []
+
+
+@pytest.mark.parametrize("subject", ["...", "_", "-", " "])
+async def test_R63_a_subject_without_a_word_conflicts_with_nothing(subject: str) -> None:
+    assert reasons(await assemble(record("UTC", subject=subject), current=f"{subject} is Oslo")) == []
+
+
+async def test_R63_a_long_session_is_folded_once_for_all_records(monkeypatch: pytest.MonkeyPatch) -> None:
+    folded: list[str] = []
+    fold = conflicts._folded
+
+    def counting(text: str) -> str:
+        folded.append(text)
+        return fold(text)
+
+    monkeypatch.setattr(conflicts, "_folded", counting)
+    said = [UserMessage(content=f"said {number}") for number in range(1_000)]
+    records = [record(f"Ada owns {number} boats", subject=f"boats {number}") for number in range(5)]
+    context = await assemble(*records, said=said)
+    assert reasons(context) == ["budget"]
+    # the messages, the input twice, the subject of each record twice
+    assert len(folded) <= 1_000 + 2 + 2 * len(records)
+
+
+async def test_R64_records_that_differ_in_a_symbol_are_both_shown() -> None:
+    context = await assemble(record("the offset is -5"), record("the offset is 5"))
+    assert shown(context) == ["the offset is -5", "the offset is 5"]
+
+
+@pytest.mark.parametrize("content", [{1, 2}, ("a",), float("nan"), b"x", "\ud83d\ude00"])
+async def test_an_input_that_no_session_could_keep_is_refused_before_anything_is_asked(content: Any) -> None:
+    memory = Memory(record("Ada sails"))
+    with pytest.raises(UnrepresentableItem, match=r"current\.content"):
+        await ContextAssembler(History(transcript()), memory).assemble(
+            UserMessage(content=content), origin=TurnOrigin.INTERACTIVE
+        )
+    assert memory.queries == []
+
+
+async def test_an_input_nested_without_end_is_refused() -> None:
+    content: Any = "x"
+    for _ in range(10_000):
+        content = [content]
+    with pytest.raises(UnrepresentableItem, match="current"):
+        await assemble(current=content)
+
+
+async def test_R67_the_total_counts_the_marks_of_a_datamarked_text_too() -> None:
+    records = [record(letter + "\u02c6" * 700) for letter in "abcd"]
+    context = await assemble(*records, fence="datamark", budget=ContextBudget(max_total_chars=9_000))
+    assert context.memory is not None
+    assert reasons(context) == ["budget", "budget"]
+    assert len(context.memory.content) < 9_000 + 400
 
 
 def test_R63_the_detector_alone_leaves_a_record_without_subject() -> None:

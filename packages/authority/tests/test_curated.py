@@ -555,7 +555,7 @@ async def test_T16_awkward_scope_values_are_values(store: Any, value: str) -> No
     assert await mine.get(record.id) is not None
 
 
-async def test_R34_rows_that_are_nobodys_are_never_recalled_and_are_reported(
+async def test_R34_T14_rows_that_are_nobodys_are_never_recalled_and_are_reported(
     memory: CuratedMemory, store: Any
 ) -> None:
     record = await remember(memory, "Ada sails")

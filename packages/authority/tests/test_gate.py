@@ -21,16 +21,28 @@ from memory_authority import (
     RESERVED_FILTERS,
     AuthoritativeMemoryStore,
     AuthorityError,
+    CuratedMemory,
     InsufficientAuthority,
+    Scope,
     require_authoritative,
 )
 
 NO_EXTENSIONS = ("no revisions extension", "no scan extension")
 VOLATILE = "durability is volatile, required crash or power"
-# How each adapter that is no authority falls short, beyond what a common store may lack.
+# How each adapter that is no authority falls short.
 REFUSED = {
-    "redis": ("metadata is not preserved", "retrieve fidelity is lossy, required full"),
-    "qdrant+http": ("search consistency is eventual, required immediate", "search hits carry no tags"),
+    "redis": (
+        VOLATILE,
+        "metadata is not preserved",
+        "retrieve fidelity is lossy, required full",
+        "search fidelity is lossy, required full",
+    ),
+    "qdrant+http": (
+        "no revisions extension",
+        "search consistency is eventual, required immediate",
+        "search fidelity is native_fields, required full",
+        "search hits carry no tags",
+    ),
 }
 
 
@@ -91,7 +103,10 @@ def test_R23_weaker_adapters_are_refused(scheme: str) -> None:
         pytest.skip(f"no adapter for {scheme}: is installed")
     url = {"redis": "redis://127.0.0.1:1/0", "qdrant+http": "qdrant+http://127.0.0.1:1"}[scheme]
     store: AdapterStore[Any] = open_store(url, filters=RESERVED_FILTERS)
-    assert set(REFUSED[scheme]) <= set(shortfalls(store))
+    assert shortfalls(store) == REFUSED[scheme]
+    with pytest.raises(InsufficientAuthority) as caught:
+        CuratedMemory(store, Scope(agent="guide"))
+    assert caught.value.missing == REFUSED[scheme]
 
 
 class Declared:

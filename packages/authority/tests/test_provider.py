@@ -168,7 +168,7 @@ async def test_composition_has_a_budget_of_its_own_and_is_off_by_default(store: 
 
 
 @pytest.mark.parametrize("announce", [False, True])
-async def test_an_outage_degrades_with_a_reason_and_no_content(
+async def test_R91_an_outage_degrades_with_a_reason_and_no_content(
     caplog: pytest.LogCaptureFixture, announce: bool
 ) -> None:
     provider = RecallProvider(Down(), InjectionPolicy(announce_outage=announce))
@@ -179,7 +179,7 @@ async def test_an_outage_degrades_with_a_reason_and_no_content(
     assert "secret" not in caplog.text + (text or "")
 
 
-async def test_a_service_that_hangs_is_left_after_its_time() -> None:
+async def test_T11_a_service_that_hangs_is_left_after_its_time() -> None:
     class Hanging(Down):
         async def search(self, query: Any) -> Any:
             await asyncio.Event().wait()
@@ -344,3 +344,111 @@ async def test_a_lionagi_branch_without_a_service_keeps_its_turn(caplog: pytest.
     branch.providers.register(RecallProvider(Down(), EVERY))
     instruction = branch.msgs.create_instruction(instruction="anything")
     assert (await branch.providers.gather(branch, instruction)).blocks == []
+
+
+class Junk:
+    """A store that gives whatever it was made with."""
+
+    def __init__(self, given: Any) -> None:
+        self.given = given
+
+    async def search(self, query: Any) -> Any:
+        return self.given
+
+    def store(self, item: Any) -> Any:
+        raise RuntimeError("not even a coroutine")
+
+
+class Hostile:
+    """Every attribute fails."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise RuntimeError(name)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [None, 7, [None], ["text"], [MemoryItem(content="x"), object()], {"a": 1}, [SimpleNamespace(id=1)]],
+)
+async def test_a_store_that_gives_junk_degrades(given: Any) -> None:
+    provider = RecallProvider(Junk(given), EVERY)  # pyright: ignore[reportArgumentType]
+    assert await provider.provide(BRANCH, task("sails")) is None
+    assert provider.degradation_reason is not None
+    assert provider.degradation_reason.startswith("recall_failed:")
+
+
+async def test_a_store_that_gives_more_than_was_asked_for_is_cut() -> None:
+    many = Junk([MemoryItem(content=f"sails {number}") for number in range(100)])
+    assert len(shown(await RecallProvider(many, EVERY).provide(BRANCH, task("sails")))) == 5  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.parametrize("branch", [None, object(), SimpleNamespace(msgs=None), SimpleNamespace(name=7)])
+async def test_a_branch_without_messages_or_name_is_served(store: SqliteMemoryStore, branch: Any) -> None:
+    await store.store(MemoryItem(content="Ada sails"))
+    assert shown(await RecallProvider(store).provide(branch, "sails")) == ["Ada sails"]
+    assert await RecallProvider(store, WRITING).writeback(branch, answers({"error": "E"}, "R")) == 1
+
+
+@pytest.mark.parametrize("instruction", [Hostile(), None, 7, object(), {"deep": [[["sails"]]]}])
+async def test_an_instruction_of_any_kind_raises_nothing(store: SqliteMemoryStore, instruction: Any) -> None:
+    provider = RecallProvider(store)
+    assert await provider.provide(BRANCH, instruction) is None
+    hostile = isinstance(instruction, Hostile)
+    assert provider.degradation_reason == ("provide_failed:RuntimeError" if hostile else None)
+    assert await provider.provide(Hostile(), "sails") is None
+    assert provider.degradation_reason == "provide_failed:RuntimeError"
+
+
+@pytest.mark.parametrize("responses", [None, 7, [Hostile()], answers({"error": "E"}, "R")])
+async def test_a_writeback_of_junk_is_logged_and_raises_nothing(
+    responses: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    provider = RecallProvider(Junk([]), WRITING)  # pyright: ignore[reportArgumentType]
+    assert await provider.writeback(BRANCH, responses) == 0
+    assert "writeback_failed:" in caplog.text
+
+
+async def test_a_feedback_that_is_no_coroutine_raises_nothing(store: SqliteMemoryStore) -> None:
+    await store.store(MemoryItem(content="sails"))
+
+    def feedback(asked: str, ids: Sequence[UUID]) -> Any:
+        raise RuntimeError(asked)
+
+    provider = RecallProvider(store, feedback=feedback)
+    assert shown(await provider.provide(BRANCH, task("sails"))) == ["sails"]
+    assert provider.degradation_reason == "feedback_failed:RuntimeError"
+
+
+async def test_feedback_is_told_only_what_found_room(store: SqliteMemoryStore) -> None:
+    items = [
+        MemoryItem(content=f"sails {number} " + "word " * 50, created_at=float(number)) for number in range(5)
+    ]
+    await store.store_many(items)
+    told: list[UUID] = []
+
+    async def feedback(asked: str, ids: Sequence[UUID]) -> None:
+        told.extend(ids)
+
+    policy = InjectionPolicy(recall=RecallPolicy(max_tokens=180))
+    text = await RecallProvider(store, policy, feedback=feedback).provide(BRANCH, task("sails"))
+    assert text is not None
+    assert [str(id_) for id_ in told] == [entry["id"] for entry in parse_block(text)]
+    assert 0 < len(told) < 5
+
+
+async def test_the_score_floor_holds_for_the_words_of_a_sentence_too() -> None:
+    provider = RecallProvider(Scored(0.39, None), EVERY)
+    assert await provider.provide(BRANCH, task("words of a sentence")) is None
+    assert provider.degradation_reason is None
+
+
+async def test_all_reasons_are_given_in_their_order() -> None:
+    async def compose(asked: str) -> Any:
+        return 7
+
+    policy = InjectionPolicy(cadence="every_turn", compose=ComposePolicy(enabled=True))
+    provider = RecallProvider(Down(), policy, compose=compose)
+    assert await provider.provide(BRANCH, task("sails")) is None
+    assert provider.degradation_reason == "recall_failed:MemoryAdapterUnavailable, compose_failed:TypeError"

@@ -101,18 +101,45 @@ async def test_R01_a_turn_is_one_append_and_no_write_to_memory(
     assert asked["recall"] == (0 if mode in {SessionMode.ACP, SessionMode.CODE} else 1)
 
 
-def test_R01_only_the_history_appends_turns() -> None:
+def appends(node: ast.AST) -> int:
+    """Count what may be an append of a turn: a list's append is a call with one plain argument."""
+    names = [one for one in ast.walk(node) if isinstance(one, ast.Attribute) and one.attr == "append"]
+    lists = [
+        one
+        for one in ast.walk(node)
+        if isinstance(one, ast.Call)
+        and isinstance(one.func, ast.Attribute)
+        and one.func.attr == "append"
+        and len(one.args) == 1
+        and not isinstance(one.args[0], ast.Starred)
+        and not one.keywords
+    ]
+    further = [one for one in ast.walk(node) if isinstance(one, ast.Attribute) and one.attr == "append_turn"]
+    named = [one for one in ast.walk(node) if isinstance(one, ast.Constant) and one.value == "append"]
+    return len(names) - len(lists) + len(further) + len(named)
+
+
+@pytest.mark.parametrize(
+    ("code", "count"),
+    [
+        ("found.append(1)", 0),
+        ("store.append(scope, id_, turn)", 1),
+        ("store.append(*given)", 1),
+        ("store.append(scope, session_id=id_, turn=turn)", 1),
+        ("partial(store.append, scope)", 1),
+        ("history.append_turn(turn)", 1),
+        ("getattr(store, 'append')(turn)", 1),
+    ],
+)
+def test_G01_an_append_is_noticed(code: str, count: int) -> None:
+    assert appends(ast.parse(code)) == count
+
+
+def test_G01_R01_only_the_history_appends_turns() -> None:
     callers = {
         path.relative_to(SOURCE).as_posix()
         for path in SOURCE.rglob("*.py")
-        if "testing" not in path.parts
-        for node in ast.walk(ast.parse(path.read_text("utf-8")))
-        if isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Attribute)
-        and (
-            node.func.attr == "append_turn"
-            or (node.func.attr == "append" and len(node.args) > 1)  # a list's append takes one
-        )
+        if "testing" not in path.parts and appends(ast.parse(path.read_text("utf-8")))
     }
     assert callers == {"sessions.py", "sql_store.py"}
 

@@ -1,5 +1,6 @@
 import asyncio
 import inspect
+from typing import ClassVar
 from uuid import UUID
 
 import pytest
@@ -161,6 +162,25 @@ async def test_a_store_with_three_verbs_and_a_manifest_passes_the_matrix() -> No
         "X11": "a dictionary has no capability that could go away",
     }
     assert (report.extensions, report.durability, report.losses) == ((), "", ())
+
+
+async def test_the_report_has_the_meaning_of_text_as_it_is_and_with_each_option_that_changes_it() -> None:
+    made = []
+
+    class Harness(TemplateHarness):
+        text_options: ClassVar[dict[str, str]] = {"mood": "glad"}
+
+        async def make_store_with(self, *, mood=None, **options):
+            store = await super().make_store_with(**options)
+            made.append(delegate(store, text_meaning=f"by {mood}" if mood else None))
+            return made[-1]
+
+    report = await run_conformance(Harness(), cases=[CASES["C02"]])
+    assert (report.text_meaning, report.text_meaning_with) == ("", {"mood": "by glad"})
+    plain = await run_conformance(
+        TemplateHarness(), cases=[CASES["C02"]], wrap=lambda store: delegate(store, text_meaning="by ear")
+    )
+    assert (plain.text_meaning, plain.text_meaning_with) == ("by ear", {})
 
 
 @pytest.mark.parametrize("missing", ["store", "retrieve", "search", "manifest"])

@@ -13,6 +13,7 @@ from adapter_conformance.render import (
     profiles,
     promises_sheet,
     proof_sheet,
+    text_lines,
 )
 
 TIMES = ["created_after", "created_before"]
@@ -112,6 +113,23 @@ def test_profile_of_a_lossy_adapter() -> None:
         "dropped",
     ]
     assert row(promises_sheet(found))["Dropped fields"] == "created_at, metadata"
+
+
+def test_another_meaning_of_text_is_told_with_the_option_that_gives_it() -> None:
+    told = report(text_meaning="by mood", text_meaning_with={"embedder": "by meaning", "other": ""})
+    assert text_lines(profiles([told, report("two")])) == [
+        ("one", "by mood"),
+        ("one with embedder", "by meaning"),
+    ]
+    shown = printed(print_comparison, [told])
+    assert "Text means something else\n  one                by mood\n  one with embedder  by meaning" in shown
+    assert "- one with embedder: by meaning" in markdown([told])
+    assert "Text means" not in printed(print_comparison, [report()])
+
+
+def test_adapter_has_a_row_for_each_meaning_of_text() -> None:
+    found = profiles([report(), report(environment="embedded", text_meaning="by mood")])
+    assert [profile.name for profile in found] == ["one (fake)", "one (embedded)"]
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,9 @@ from urllib.parse import parse_qs, urlsplit, urlunsplit
 from uuid import UUID, uuid4
 
 from adapter_core import MemoryAdapterUnavailable
-from adapter_core.testing import Engine, Environment, FaultHooks, ImmediateHarness, TransportCall
+from adapter_core.testing import Engine, Environment, FaultHooks, ImmediateHarness, Proxy, TransportCall
 
 from . import embedded, staging, testing
-from .proxy import Proxy
 from .settings import PostgresSettings
 from .store import PostgresMemoryStore
 from .transport import ServerTransport

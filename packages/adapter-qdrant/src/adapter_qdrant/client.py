@@ -5,6 +5,7 @@ sent, and a body that cannot be read holds items.
 """
 
 from collections.abc import Awaitable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -288,6 +289,9 @@ def is_client(value: object) -> bool:
 
 
 def _made(place: str, settings: QdrantSettings, api_key: str | None) -> AsyncQdrantClient:
+    # the client would make the parents too
+    if place.startswith(PATH) and not Path(place.removeprefix(PATH)).absolute().parent.is_dir():
+        raise MemoryAdapterUnavailable("the folder cannot be used: the one that holds it is missing")
     try:
         if place == MEMORY:
             return AsyncQdrantClient(MEMORY)

@@ -117,12 +117,15 @@ class QdrantDriver(DeletingDriver[Document], ScanningDriver[Document], Reindexin
 
     async def get(self, ids: Sequence[UUID]) -> Mapping[UUID, Document]:
         wanted = {points.point_id(self._name, item_id): item_id for item_id in ids}
-        found = await self._transport.retrieve(list(wanted), READ)
-        return {
+        found = await self._transport.retrieve([*wanted, self._marker_id], READ)
+        known = {
             wanted[one.id]: points.document_of(one.payload, with_tags=True)
             for one in found
             if one.id in wanted and points.is_item(one, self._name)
         }
+        if not known:  # "there is none" is an answer only while the namespace is there
+            self._check_there(found)
+        return known
 
     async def find(self, criteria: Criteria) -> Sequence[Hit[Document]]:
         conditions = points.conditions(self._name, criteria, by_terms=self._embedder is None)
@@ -169,7 +172,8 @@ class QdrantDriver(DeletingDriver[Document], ScanningDriver[Document], Reindexin
 
     async def delete(self, item_id: UUID) -> bool:
         point = points.point_id(self._name, item_id)
-        found = await self._transport.retrieve([point], GUARD)
+        found = await self._transport.retrieve([point, self._marker_id], GUARD)
+        self._check_there(found)
         if not any(points.is_item(one, self._name) for one in found):
             return False
         ours = points.all_of(points.with_ids([point]), *points.items_of(self._name))
@@ -177,10 +181,18 @@ class QdrantDriver(DeletingDriver[Document], ScanningDriver[Document], Reindexin
         return True
 
     async def clear(self) -> int:
+        await self._look()
         ours = points.all_of(*points.items_of(self._name))
         count = await self._transport.count(ours)
         schema.check_done(await self._transport.delete(ours))
         return count
+
+    async def drop_namespace(self) -> None:
+        """Delete every item and the namespace's own point in one request."""
+        await self._look()
+        kinds = points.any_of("record", [points.ITEM, points.NAMESPACE])
+        ours = points.all_of(points.equals("namespace", self._name), kinds)
+        schema.check_done(await self._transport.delete(ours))
 
     # Scan
 
@@ -198,6 +210,7 @@ class QdrantDriver(DeletingDriver[Document], ScanningDriver[Document], Reindexin
                 if after is None or one.id != points.point_id(self._name, after)
             ]
             if following is None:
+                await self._look()  # "nothing more" is an answer only while the namespace is there
                 break
             start = following
         return hits[:size]
@@ -205,9 +218,12 @@ class QdrantDriver(DeletingDriver[Document], ScanningDriver[Document], Reindexin
     def _listed(self, found: Found) -> Hit[Document]:
         document = points.document_of(found.payload, with_tags=True)
         try:
-            return Hit(points.head(document)[0], document)
+            item_id, _ = points.head(document)
         except ValueError as error:
             raise MemoryAdapterError("the stored record of a listed item is malformed") from error
+        if points.point_id(self._name, item_id) != found.id:  # the next page would begin elsewhere
+            raise MemoryAdapterError("the stored record of a listed item is that of another item")
+        return Hit(item_id, document)
 
     # Reindexing
 
@@ -308,6 +324,14 @@ class QdrantDriver(DeletingDriver[Document], ScanningDriver[Document], Reindexin
         self._check_marker([] if marker is None else [marker])
         if not all(points.is_item(one, self._name) for one in found.values()):
             raise MemoryAdapterError("a record under this identity is not this adapter's")
+
+    async def _look(self) -> None:
+        """See that the namespace is still there."""
+        self._check_there(await self._transport.retrieve([self._marker_id], schema.MARKER_FIELDS))
+
+    def _check_there(self, found: Iterable[Found]) -> None:
+        if not any(schema.is_marker(one, self._name) for one in found):
+            raise _gone()
 
     def _is_ours(self, found: Sequence[Found]) -> bool:
         return bool(found) and schema.read_marker(found[0], self._name) == (self._signed, False)

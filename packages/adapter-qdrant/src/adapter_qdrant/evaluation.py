@@ -4,6 +4,7 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+from .points import is_list
 from .transport import Filter, Found, Point, Sparse
 
 
@@ -66,8 +67,7 @@ def _holds(point: Point, part: Mapping[str, Any]) -> bool:
     if "is_empty" in part:
         return point.payload.get(part["is_empty"]["key"]) in (None, [])
     value: Any = point.payload.get(part["key"])
-    kind: type[Any] = type(value)
-    values: list[Any] = value if kind is list else [] if value is None else [value]
+    values: list[Any] = value if is_list(value) else [] if value is None else [value]
     if "range" in part:
         bounds = part["range"]
         return any(bounds.get("gte", -math.inf) <= one <= bounds.get("lte", math.inf) for one in values)

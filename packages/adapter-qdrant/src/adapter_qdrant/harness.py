@@ -11,12 +11,16 @@ from uuid import UUID, uuid4
 from adapter_core.testing import Engine, Environment, FaultHooks, Faults, ImmediateHarness, InjectedFaults
 
 from . import staging, testing
+from .embedding import Embedder
 from .recording import FaultyTransport
 from .settings import QdrantSettings
 from .store import QdrantMemoryStore
 from .transport import ClientTransport
 
 _NAMESPACE = "default"
+_TEXT_OPTIONS: Mapping[str, Any] = {
+    "embedder": Embedder(lambda texts: [[1.0] for _ in texts], "an example", 1)  # only asked what it means
+}
 
 
 class QdrantFakeHarness(FaultHooks, ImmediateHarness):
@@ -25,6 +29,7 @@ class QdrantFakeHarness(FaultHooks, ImmediateHarness):
     adapter = "qdrant"
     environment: Environment = "fake"
     not_staged: Mapping[str, str] = {}
+    text_options = _TEXT_OPTIONS
 
     def __init__(self) -> None:
         super().__init__()
@@ -78,6 +83,7 @@ class ClientHarness(InjectedFaults, ImmediateHarness):
     not_staged: Mapping[str, str] = {
         "hold_search_index": "an engine's index cannot be held back from outside"
     }
+    text_options = _TEXT_OPTIONS
 
     def __init__(self) -> None:
         super().__init__()

@@ -9,7 +9,7 @@ import math
 import re
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 from uuid import UUID, uuid5
 
 from adapter_core import (
@@ -83,11 +83,15 @@ def unpacked(document: Document) -> ItemFields:
     fields = decode_document(document.item)
     if document.tags is None:
         return fields
-    tags: Any = decode_value(document.tags)
-    kind: type[Any] = type(tags)
-    if kind is not list or not all(type(tag) is str for tag in tags):
+    tags = decode_value(document.tags)
+    if not is_list(tags) or not all(type(tag) is str for tag in tags):
         raise ValueError("not the tags of an item")
     return fields._replace(tags=tags)
+
+
+def is_list(value: object) -> TypeGuard[list[Any]]:
+    """Whether a JSON value is a list."""
+    return type(value) is list
 
 
 def document_of(payload: Mapping[str, Any], *, with_tags: bool) -> Document:

@@ -74,13 +74,18 @@ MARKER_FIELDS = ("namespace", "record", "indexed_as", "unfinished")
 
 def read_marker(found: Found, namespace: str) -> Remembered | None:
     """Read such a point; None if it is not ours."""
-    payload = found.payload
-    if payload.get("record") != NAMESPACE or payload.get("namespace") != namespace:
+    if not is_marker(found, namespace):
         return None
+    payload = found.payload
     indexed_as, unfinished = payload.get("indexed_as"), payload.get("unfinished")
     if type(indexed_as) is not str or type(unfinished) is not bool:
         raise MemoryAdapterError("what the namespace remembers is malformed")
     return Remembered(indexed_as, unfinished)
+
+
+def is_marker(found: Found, namespace: str) -> bool:
+    """Whether it is such a point of ours."""
+    return found.payload.get("record") == NAMESPACE and found.payload.get("namespace") == namespace
 
 
 async def prepare(

@@ -47,6 +47,10 @@ _BY_TERMS = (
     "The sum, over the asked terms, of the term's rarity among the items of the namespace and the "
     "term-frequency part of BM25 (k1 = 1.2, b = 0.75, usual length 100 terms), multiplied."
 )
+_NEAREST = (
+    "The nearest by meaning come first: the cosine of the embedder's vectors. Text selects nothing, so every "
+    "item that has a term and meets the other conditions is a hit."
+)
 _BY_MEANING = "The cosine of the angle between the embedder's vectors of the text and of the item: -1 to 1."
 
 
@@ -131,7 +135,11 @@ class QdrantMemoryStore(
             settings = _with_durability(url_or_client, settings)
             transport = ClientTransport(_place(url_or_client, api_key), settings, api_key)
         self._settings = settings
+        # a folder serves one client at a time
+        is_path = isinstance(url_or_client, str) and url_or_client.startswith(_PATH)
+        self._shared: dict[str, Any] = {"transport": transport} if is_path else {}
         self._score_meaning = _BY_TERMS if embedder is None else _BY_MEANING
+        self._text_meaning = None if embedder is None else _NEAREST
         super().__init__(
             QdrantDriver(transport, namespace, settings, embedder),
             manifest=_manifest(keys),
@@ -167,12 +175,42 @@ class QdrantMemoryStore(
         return self._settings.durability
 
     @property
+    def text_meaning(self) -> str | None:
+        """What the text of a query means with an embedder, in a sentence or two.
+
+        None without one: every term must occur, as on the other adapters.
+        """
+        return self._text_meaning
+
+    @property
     def creates(self) -> tuple[str, ...]:
         """What the first call makes if it is missing, for a reader."""
         return (
             f"the collection {self._settings.collection}, with its indexes",
             "in it a point that remembers how the namespace is indexed",
         )
+
+    @property
+    def shared(self) -> dict[str, Any]:
+        """Options of the constructor with which other stores of this process can work beside this one.
+
+        On a path that is the transport; elsewhere there are none.
+        """
+        return dict(self._shared)
+
+    async def drop_namespace(self) -> None:
+        """Delete every item, and the namespace itself.
+
+        For a namespace that is not used any more: what another store writes at this moment may stay.
+        Every store of it, this one too, is unavailable afterwards; a new one makes the namespace
+        anew. A point that is not this adapter's stays.
+
+        Raises:
+            MemoryAdapterUnavailable: The server was not reached, or the namespace is gone already.
+            MemoryAdapterError: Qdrant refused.
+        """
+        driver: QdrantDriver = self._driver  # type: ignore[assignment]  # pyright: ignore[reportAssignmentType]
+        await self._call("drop_namespace", driver.drop_namespace, write=True)
 
     async def close(self) -> None:
         """Wait for the calls that are under way, then close every connection of our own. Idempotent.

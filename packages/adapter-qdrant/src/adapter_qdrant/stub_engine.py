@@ -12,31 +12,28 @@ that lags behind; optimisers, snapshots, aliases; limits and rates of strict mod
 approximate index; the exact words of messages. Each request is done at once, in one thread.
 """
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from importlib.metadata import version
 from typing import Any, NamedTuple
-from uuid import UUID
 
-from pydantic import BaseModel, TypeAdapter, ValidationError
-from pydantic_core import from_json
+from pydantic import BaseModel
 from qdrant_client import AsyncQdrantClient, models
 
 from .stub import Request, Response, failure, success
-
-_ORDERINGS = ("weak", "medium", "strong")
-_CONSISTENCIES = ("majority", "quorum", "all")
-_FITTING = {str: ("keyword", "uuid"), bool: ("bool",), int: ("integer",)}
-_RANGES = ("integer", "float", "datetime")
-_CLAUSES = ("must", "should", "must_not")
-_FACTORS = ("shard_number", "replication_factor", "write_consistency_factor")
-
-
-class Refused(Exception):
-    """What the server would answer instead."""
-
-    def __init__(self, status: int, message: str) -> None:
-        super().__init__(message)
-        self.status = status
+from .stub_rules import (
+    FACTORS,
+    RANGES,
+    Refused,
+    check_id,
+    check_parameters,
+    checked_limit,
+    fields,
+    listed,
+    parsed,
+    plain,
+    unreliably_tied,
+    updated,
+)
 
 
 class _Route(NamedTuple):
@@ -72,7 +69,7 @@ class LocalEngine:
             return Response(refusal.status, failure(str(refusal)))
         except ValueError as error:  # local mode's word for a bad request
             return Response(400, failure(f"Wrong input: {error}"))
-        return Response(200, result if isinstance(result, bytes) else success(_plain(result)))
+        return Response(200, result if isinstance(result, bytes) else success(plain(result)))
 
     async def _result(self, request: Request) -> Any:
         if request.path == "/":
@@ -87,8 +84,8 @@ class LocalEngine:
         route = _ROUTES.get((request.method, word))
         if route is None:
             raise Refused(404, "")
-        _check_parameters(request.parameters)
-        body = None if route.body is None else _parsed(route.body, request.body)
+        check_parameters(request.parameters)
+        body = None if route.body is None else parsed(route.body, request.body)
         name = request.path.split("/")[2]
         if route.call not in (LocalEngine.create, LocalEngine.drop, LocalEngine.exists):
             await self._need(name)
@@ -109,7 +106,7 @@ class LocalEngine:
         self._indexes[name] = {}
         self._modes[name] = body.strict_mode_config or models.StrictModeConfig()
         self._factors[name] = {
-            factor: given for factor in _FACTORS if (given := getattr(body, factor)) is not None
+            factor: given for factor in FACTORS if (given := getattr(body, factor)) is not None
         }
         return await self._client.create_collection(
             name,
@@ -132,7 +129,7 @@ class LocalEngine:
         return await self._client.delete_collection(name)
 
     async def describe(self, name: str, _body: None, _request: Request) -> Any:
-        info: dict[str, Any] = _plain(await self._client.get_collection(name))
+        info: dict[str, Any] = plain(await self._client.get_collection(name))
         info["payload_schema"] = {
             field: {"data_type": schema["type"], "params": schema, "points": 0}
             for field, schema in self._indexes[name].items()
@@ -159,21 +156,21 @@ class LocalEngine:
         schema = body.field_schema
         if schema is None:
             raise Refused(400, "Bad request: no `field_schema`")
-        plain = _plain(schema)
-        self._indexes[name][body.field_name] = {"type": plain} if isinstance(plain, str) else plain
-        return _updated(request)
+        value = plain(schema)
+        self._indexes[name][body.field_name] = {"type": value} if isinstance(value, str) else value
+        return updated(request)
 
     async def unindex(self, name: str, _body: None, request: Request) -> Any:
         self._indexes[name].pop(request.operation.removeprefix("index/"), None)
-        return _updated(request)
+        return updated(request)
 
     async def add_vector(self, name: str, body: models.VectorNameConfig, request: Request) -> Any:
         vector = request.operation.removeprefix("vectors/")
         params = (await self._client.get_collection(name)).config.params
-        if vector in {*_plain(params.vectors or {}), *(params.sparse_vectors or {})}:
+        if vector in {*plain(params.vectors or {}), *(params.sparse_vectors or {})}:
             raise Refused(409, f"Wrong input: Vector `{vector}` already exists!")
         await self._client.create_vector_name(name, vector, body)
-        return _updated(request)
+        return updated(request)
 
     # Writes
 
@@ -185,12 +182,12 @@ class LocalEngine:
             update_filter=body.update_filter,
             update_mode=body.update_mode,
         )
-        return _updated(request)
+        return updated(request)
 
     async def delete(self, name: str, body: Any, request: Request) -> Any:
         self._check_filter(name, getattr(body, "filter", None))
         await self._client.delete(name, points_selector=body)
-        return _updated(request)
+        return updated(request)
 
     async def set_payload(self, name: str, body: models.SetPayload, request: Request) -> Any:
         operation: Any = models.SetPayloadOperation(set_payload=body)
@@ -213,13 +210,13 @@ class LocalEngine:
                 self._check_filter(name, getattr(part, "filter", None))
                 self._check_filter(name, getattr(part, "update_filter", None))
         await self._client.batch_update_points(name, update_operations=operations)
-        return [_updated(request) for _ in operations]
+        return [updated(request) for _ in operations]
 
     # Reads
 
     async def retrieve(self, name: str, body: models.PointRequest, _request: Request) -> Any:
         for one in body.ids:
-            _check_id(one)
+            check_id(one)
         found = await self._client.retrieve(
             name,
             ids=body.ids,
@@ -229,7 +226,7 @@ class LocalEngine:
         return found[::-1]
 
     async def scroll(self, name: str, body: models.ScrollRequest, _request: Request) -> Any:
-        limit = _checked_limit(body.limit)
+        limit = checked_limit(body.limit)
         self._check_filter(name, body.filter)
         ordered = body.order_by is not None
         if ordered:
@@ -246,8 +243,8 @@ class LocalEngine:
             with_vectors=body.with_vector or False,
         )
         if ordered:
-            points = _unreliably_tied(points)[:limit]
-        return {"points": _plain(points), "next_page_offset": following}
+            points = unreliably_tied(points)[:limit]
+        return {"points": plain(points), "next_page_offset": following}
 
     async def query(self, name: str, body: models.QueryRequest, _request: Request) -> Any:
         return await self._query(name, body)
@@ -256,7 +253,7 @@ class LocalEngine:
         return [await self._query(name, one) for one in body.searches]
 
     async def _query(self, name: str, body: models.QueryRequest) -> Any:
-        limit = _checked_limit(body.limit)
+        limit = checked_limit(body.limit)
         self._check_query(name, body)
         if isinstance(body.query, models.OrderByQuery):
             self._check_order(name, body.query.order_by)
@@ -284,7 +281,7 @@ class LocalEngine:
         self._check_filter(name, body.filter)
         self._check_index(name, body.key, ("keyword", "uuid", "integer", "bool"), facet=True)
         return await self._client.facet(
-            name, key=body.key, facet_filter=body.filter, limit=_checked_limit(body.limit)
+            name, key=body.key, facet_filter=body.filter, limit=checked_limit(body.limit)
         )
 
     # Strict mode and indexes
@@ -293,7 +290,7 @@ class LocalEngine:
         self._check_filter(name, body.filter)
         if (idf := getattr(body.params, "idf", None)) is not None:
             self._check_filter(name, idf.corpus)
-        for prefetch in _listed(body.prefetch):
+        for prefetch in listed(body.prefetch):
             self._check_query(name, prefetch)
 
     def _check_filter(self, name: str, condition: BaseModel | None) -> None:
@@ -301,7 +298,7 @@ class LocalEngine:
         enabled = self._strict if mode.enabled is None else mode.enabled
         if condition is None or not enabled or mode.unindexed_filtering_retrieve:
             return
-        for key, kinds in _fields(condition.model_dump(mode="json", exclude_none=True)):
+        for key, kinds in fields(condition.model_dump(mode="json", exclude_none=True)):
             self._check_index(name, key, kinds)
 
     def _check_index(self, name: str, key: str, kinds: Sequence[str], *, facet: bool = False) -> None:
@@ -317,93 +314,8 @@ class LocalEngine:
 
     def _check_order(self, name: str, order: Any) -> None:
         key = order if isinstance(order, str) else order.key
-        if self._indexes[name].get(key, {}).get("type") not in _RANGES:
+        if self._indexes[name].get(key, {}).get("type") not in RANGES:
             raise Refused(400, f"Bad request: No range index for `order_by` key: `{key}`.")
-
-
-def _fields(condition: Mapping[str, Any]) -> Iterator[tuple[str, Sequence[str]]]:
-    """Give the payload keys that a filter reads, and the kinds of index that serve each."""
-    for clause in _CLAUSES:
-        for part in _listed(condition.get(clause)):
-            yield from _fields(part)
-    least: Mapping[str, Any] = condition.get("min_should") or {}
-    for part in _listed(least.get("conditions")):
-        yield from _fields(part)
-    for empty in ("is_empty", "is_null"):
-        if empty in condition and isinstance(condition[empty], Mapping):
-            yield condition[empty]["key"], ()
-    if "key" in condition:
-        yield condition["key"], _kinds(condition)
-
-
-def _kinds(condition: Mapping[str, Any]) -> Sequence[str]:
-    match: Mapping[str, Any] = condition.get("match") or {}
-    if "text" in match or "phrase" in match:
-        return ("text",)
-    for word in ("any", "except", "value"):
-        if word in match:
-            return _FITTING[type(next(iter(_listed(match[word])), ""))]
-    return _RANGES if "range" in condition else ()
-
-
-def _listed(value: Any) -> list[Any]:
-    """Give the one, the many or none as a list."""
-    if value is None:
-        return []
-    return [*value] if isinstance(value, list) else [value]
-
-
-def _unreliably_tied(points: Sequence[models.Record]) -> list[models.Record]:
-    """Turn the points of one order value round: the server promises none among them."""
-    values = list(dict.fromkeys(point.order_value for point in points))
-    return [
-        point for value in values for point in reversed([one for one in points if one.order_value == value])
-    ]
-
-
-def _parsed(kind: Any, data: bytes) -> Any:
-    try:
-        return TypeAdapter[Any](kind).validate_python(from_json(data, allow_inf_nan=False))
-    except ValidationError as error:
-        raise Refused(400, f"Format error in JSON body: {error.error_count()} errors") from None
-    except ValueError as error:
-        raise Refused(400, f"Format error in JSON body: {error}") from None
-
-
-def _check_parameters(parameters: Mapping[str, str]) -> None:
-    ordering = parameters.get("ordering", "weak")
-    consistency = parameters.get("consistency", "1")
-    fair = ordering in _ORDERINGS and (consistency in _CONSISTENCIES or consistency.isdigit())
-    timeout = parameters.get("timeout", "1")
-    if not fair or parameters.get("wait", "true") not in ("true", "false") or not timeout.isdigit():
-        raise Refused(400, "Deserialize error in query parameters")
-    if int(timeout) < 1:
-        raise Refused(422, "Validation error in query parameters: [timeout: must be 1 or larger]")
-
-
-def _check_id(value: Any) -> None:
-    if isinstance(value, str):
-        try:
-            UUID(value)
-        except ValueError:
-            message = f"Format error in JSON body: value {value} is not a valid point ID"
-            raise Refused(400, message) from None
-
-
-def _checked_limit(limit: int | None) -> int:
-    if limit is not None and limit < 1:
-        raise Refused(422, f"Validation error in JSON body: [limit: value {limit} invalid]")
-    return 10 if limit is None else limit
-
-
-def _updated(request: Request) -> Any:
-    """Say that an update is done; without `wait` the server says only that it has it."""
-    waited = request.parameters.get("wait") == "true"
-    return {"operation_id": 0, "status": "completed" if waited else "acknowledged"}
-
-
-def _plain(value: Any) -> Any:
-    return TypeAdapter(Any).dump_python(value, mode="json", exclude_none=True)
 
 
 _ROUTES: Mapping[tuple[str, str], _Route] = {

@@ -138,7 +138,7 @@ class Transport(Protocol):
         ...
 
     async def close(self) -> None:
-        """Close every connection of our own. It may be called again."""
+        """Close every connection of our own, unless another store still uses it."""
         ...
 
     async def version(self) -> str:
@@ -207,6 +207,9 @@ class Transport(Protocol):
 class ClientTransport:
     """Qdrant through `AsyncQdrantClient`.
 
+    Several stores of one event loop may be given the same one, for one collection: the first that
+    connects opens the client, and the last that is closed closes it.
+
     Args:
         place: A URL, `:memory:`, or `path:` and a folder; or a client of the caller's, which stays open.
         settings: The collection, and how it is spoken to.
@@ -220,13 +223,19 @@ class ClientTransport:
         self._settings = settings
         self._api_key = api_key
         self._client: Client | None = None
+        self._users = 0
 
     async def open(self) -> None:
         # it takes seconds to load, which the event loop should not wait for
         client: Any = await asyncio.to_thread(importlib.import_module, "adapter_qdrant.client")
-        self._client = client.Client(self._place, self._settings, self._api_key)
+        if self._client is None:
+            self._client = client.Client(self._place, self._settings, self._api_key)
+        self._users += 1
 
     async def close(self) -> None:
+        self._users = max(self._users - 1, 0)
+        if self._users:
+            return
         client, self._client = self._client, None
         if client is not None:
             await client.close()

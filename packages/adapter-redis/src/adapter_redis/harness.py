@@ -10,11 +10,10 @@ from urllib.parse import quote, urlsplit, urlunsplit
 from uuid import UUID, uuid4
 
 from adapter_core import MemoryAdapterUnavailable
-from adapter_core.testing import Engine, Environment, FaultHooks, ImmediateHarness, TransportCall
+from adapter_core.testing import Engine, Environment, FaultHooks, ImmediateHarness, Proxy, TransportCall
 
 from . import embedded, staging, testing
 from .connections import ServerTransport
-from .proxy import Proxy
 from .settings import RedisSettings
 from .store import IndexName, RedisMemoryStore
 

@@ -129,7 +129,7 @@ def _is_utf8(text: str) -> bool:
 
 
 def _is_texts(value: Any) -> bool:
-    return type(value) is list and all(type(one) is str for one in value)  # pyright: ignore[reportUnknownVariableType]
+    return type(value) is list and all(type(one) is str for one in value)  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
 
 
 # What is declared: the same, said a second time, so that the two can disagree.

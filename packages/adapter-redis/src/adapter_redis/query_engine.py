@@ -74,8 +74,7 @@ class QueryEngineIndex(Index):
         """Make the engine's index if it is not there, and wait until it has read what was there before.
 
         Raises:
-            MemoryAdapterUnavailable: The server has no search engine, is a cluster, or takes longer than
-                30 seconds.
+            MemoryAdapterUnavailable: The server has no search engine, or takes longer than 30 seconds.
         """
         state = await self._state(session)
         if state is None:

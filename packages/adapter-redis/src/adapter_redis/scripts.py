@@ -18,7 +18,7 @@ nothing is evicted, `a` that the append-only file is on; the third is `1` when i
 Numbers that must stay exact are never made Lua numbers and back.
 """
 
-from .library import HEAD, HIDDEN, LIBRARY, MARK
+from .library import HEAD, HIDDEN, LIBRARY
 from .transport import Script
 
 CLEARED_AT_ONCE = 500

@@ -96,7 +96,5 @@ def is_durability(value: object) -> bool:
 
 def _value(answer: Any) -> Any:
     """Give the one value of a `CONFIG GET`: a map in RESP3, a list in RESP2."""
-    if isinstance(answer, dict):
-        found: Any = next(iter(answer.values()), None)  # pyright: ignore[reportUnknownArgumentType,reportUnknownVariableType]
-        return found
-    return answer[1] if isinstance(answer, list) and len(answer) == 2 else None  # pyright: ignore[reportUnknownArgumentType]
+    values: list[Any] = list(answer.values()) if isinstance(answer, dict) else list(answer or ())[1:]  # pyright: ignore[reportUnknownArgumentType]
+    return values[0] if len(values) == 1 else None

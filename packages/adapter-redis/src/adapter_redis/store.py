@@ -132,7 +132,7 @@ class RedisMemoryStore(
         self._score_meaning = finder.score_meaning
         super().__init__(
             RedisDriver(
-                transport or _transport(url_or_client, settings),
+                transport or _transport(url_or_client, index, settings),
                 finder,
                 settings,
                 durability=durability,
@@ -232,7 +232,7 @@ def _check_options(
         raise MemoryAdapterError("allow_eviction must be a bool")
 
 
-def _transport(url_or_client: Any, settings: RedisSettings) -> Transport:
+def _transport(url_or_client: Any, index: IndexName, settings: RedisSettings) -> Transport:
     if isinstance(url_or_client, str):
         _check_url(url_or_client)
         return ServerTransport(url_or_client, settings)
@@ -242,6 +242,8 @@ def _transport(url_or_client: Any, settings: RedisSettings) -> Transport:
         if client.is_client(url_or_client):
             return ClientTransport(url_or_client, settings)
         if client.is_cluster(url_or_client):
+            if index == "query-engine":
+                raise MemoryAdapterError('on a cluster, index="keyspace" is needed')
             return ClusterTransport(url_or_client, settings)
     raise MemoryAdapterError("a URL or an asyncio client of redis-py is needed")
 

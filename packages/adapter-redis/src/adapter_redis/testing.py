@@ -8,16 +8,17 @@ fake.faults.down = True
 import asyncio
 import json
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from adapter_core import TERMS_VERSION
 from adapter_core.testing import OPERATION_KINDS, Faults
 
 from .index import KeyspaceIndex, Space
+from .library import MARK
 from .recording import RecordingTransport
-from .library import HIDDEN, MARK
+from .stored import FakeItem, FakeServerError, FakeSpace, rows_of, scores_of
 from .transport import Call, Transport, Work
 
 __all__ = ["AGED", "FakeItem", "FakeRedis", "FakeServerError", "FakeSpace", "RecordingTransport"]
@@ -30,61 +31,6 @@ AGED = json.dumps(
 """How a namespace is indexed whose term rules are of another version."""
 
 _FIRST_REVISION = 1_000_000
-
-
-class FakeServerError(Exception):
-    """An error of the fake, with what the driver reads of an error of Redis."""
-
-    def __init__(self, status_code: str, text: str) -> None:
-        self.status_code = status_code
-        super().__init__(f"{status_code} {text}")
-
-
-@dataclass(frozen=True)
-class FakeItem:
-    """The hash of an item, and what is in the sets of the index.
-
-    Attributes:
-        fields: Of the hash.
-        order: Minus `created_at`.
-        scores: Of each token, as its set has it.
-        gone_at: When it expires, in seconds of the fake's clock; None: never.
-    """
-
-    fields: dict[str, str]
-    order: float = 0.0
-    scores: dict[str, float] = field(default_factory=dict[str, float])
-    gone_at: float | None = None
-
-    @property
-    def is_ours(self) -> bool:
-        """Whether it bears our mark."""
-        return self.fields.get("adapter") == MARK
-
-    @property
-    def document(self) -> list[str]:
-        """The hash as the scripts answer with it."""
-        shown = [
-            pair for pair in self.fields.items() if pair[0] != "adapter" and not pair[0].startswith(HIDDEN)
-        ]
-        return [text for pair in shown for text in pair]
-
-
-@dataclass
-class FakeSpace:
-    """The keys of one namespace.
-
-    Attributes:
-        signature: How its items are indexed.
-        revision: The number of the last write.
-        wrote: The number of the last write of each signature.
-        items: The hashes by id.
-    """
-
-    signature: str
-    revision: int
-    wrote: dict[str, int] = field(default_factory=dict[str, int])
-    items: dict[str, FakeItem] = field(default_factory=dict[str, FakeItem])
 
 
 class _Head(NamedTuple):
@@ -252,7 +198,7 @@ class FakeRedis:
     _do_get_revision = _do_get
 
     def _do_put(self, key: bytes, head: _Head, lasts: str, *arguments: str) -> str:
-        rows = list(_rows(arguments))
+        rows = list(rows_of(arguments))
         if why := self._refusal(key, head) or self._foreign(key, [row[0] for row in rows]):
             return why
         self._check_memory()
@@ -268,7 +214,7 @@ class FakeRedis:
     def _do_replace(self, key: bytes, head: _Head, lasts: str, expected: str, *arguments: str) -> str:
         if why := self._refusal(key, head):
             return why
-        ((item_id, *rest),) = _rows(arguments)
+        ((item_id, *rest),) = rows_of(arguments)
         old = self.spaces[key].items.get(item_id)
         if old is None or not old.is_ours or old.fields["revision"] != expected:
             return ""
@@ -364,7 +310,7 @@ class FakeRedis:
                     "indexed": head.signed,
                     **dict(zip(extra[::2], extra[1::2], strict=True)),
                 }
-                items[item_id] = replace(old, fields=fields, order=float(order), scores=_scores(text))
+                items[item_id] = replace(old, fields=fields, order=float(order), scores=scores_of(text))
                 done += 1
         return str(done)
 
@@ -395,7 +341,7 @@ class FakeRedis:
         number = str(space.revision)
         own = {"adapter": MARK, "revision": number, "indexed": signed}
         gone_at = self.clock() + int(lasts) / 1000 if lasts else None
-        space.items[item_id] = FakeItem(own | fields, float(order), _scores(text), gone_at)
+        space.items[item_id] = FakeItem(own | fields, float(order), scores_of(text), gone_at)
         return number
 
 
@@ -416,25 +362,3 @@ class _FakeTransport:
 
     async def close(self) -> None:
         pass  # what is stored belongs to the service
-
-
-def _rows(arguments: Sequence[str]) -> Iterator[tuple[str, str, str, dict[str, str]]]:
-    """Read the items that a script is given."""
-    at = 0
-    while at < len(arguments):
-        item_id, order, text, count = arguments[at : at + 4]
-        fields = arguments[at + 4 : at + 4 + int(count)]
-        yield item_id, order, text, dict(zip(fields[::2], fields[1::2], strict=True))
-        at += 4 + int(count)
-
-
-def _scores(text: str) -> dict[str, float]:
-    """Read what `index_put` is given."""
-    scores: dict[str, float] = {}
-    score = 0.0
-    for word in text.split():
-        if word.startswith("="):
-            score = float(word[1:])
-        else:
-            scores[word] = score
-    return scores

@@ -9,22 +9,22 @@ from adapter_core import terms
 def text_of(content: Any) -> str:
     """Join every string in a content, depth first; a value under a key reads `key: value`."""
     lines: list[str] = []
-    _collect(content, lines)
+    pending: list[Any] = [content]
+    while pending:
+        value = pending.pop()
+        if isinstance(value, str):
+            lines.append(value)
+        elif isinstance(value, dict):
+            fields = cast("dict[str, Any]", value).items()
+            pending.extend(_field(key, one) for key, one in reversed(fields) if one is not None)
+        elif isinstance(value, (list, tuple)):
+            pending.extend(reversed(cast("list[Any]", value)))
     return "\n".join(lines)
 
 
-def _collect(content: Any, lines: list[str]) -> None:
-    if isinstance(content, str):
-        lines.append(content)
-    elif isinstance(content, dict):
-        for key, value in cast("dict[str, Any]", content).items():
-            if isinstance(value, (dict, list)):
-                _collect(value, lines)
-            elif value is not None:
-                lines.append(f"{key}: {value}")
-    elif isinstance(content, (list, tuple)):
-        for value in cast("list[Any]", content):
-            _collect(value, lines)
+def _field(key: str, value: Any) -> Any:
+    is_nested = isinstance(value, (dict, list))
+    return cast("Any", value) if is_nested else f"{key}: {value}"
 
 
 def normalised(text: str) -> str:

@@ -10,11 +10,12 @@ from uuid import UUID
 
 from pydantic import Field
 
-from ._text import normalised, text_of
-from .conflicts import ConflictDetector, SubjectConflict, repeats
+from ._text import same_text, text_of
+from .conflicts import ConflictDetector, Said, contradicts, repeats
 from .fence import Entry, Fence, holds_block, line_length, render_block
 from .isolation import Injection, injection, is_from_conversation
 from .records import MemoryKind, MemoryRecord, Recall
+from .rows import encoded
 from .scope import Frozen, TurnOrigin
 from .transcript import Message, SystemMessage, Transcript, UserMessage
 
@@ -132,6 +133,17 @@ class _Turn:
     tag: str
 
 
+class _Conversation:
+    """What records are compared with, in one turn."""
+
+    def __init__(self, transcript: Transcript, current: UserMessage) -> None:
+        self.transcript = transcript
+        self.nothing_said = transcript.model_copy(update={"messages": (), "turns": (), "breadcrumb": None})
+        self.current = current
+        self.said = Said(transcript, current)
+        self.input = Said(self.nothing_said, current)
+
+
 class ContextAssembler:
     """Puts one turn together: system, history, sources, memory, and the current input last.
 
@@ -166,7 +178,7 @@ class ContextAssembler:
         self._history = history
         self._memory = memory
         self._budget = budget or ContextBudget()
-        self._detectors = (SubjectConflict(), *conflicts)
+        self._detectors = tuple(conflicts)
         self._fence: Fence = fence
         self._screen = screen
         self._new_tag = new_tag
@@ -195,8 +207,10 @@ class ContextAssembler:
                 is not asked again.
 
         Raises:
+            UnrepresentableItem: The input could not be kept in a session either; nothing was asked.
             MemoryAdapterError: The session or the memory's authority could not be read.
         """
+        encoded(current.content, "current.content")
         transcript = await self._history.resume()
         allowed = injection(transcript.session.mode, origin) if memory else Injection.NONE
         text = text_of(current.content) if query is None else query
@@ -243,20 +257,21 @@ class ContextAssembler:
             return []
         chosen: list[MemoryRecord] = []
         seen: set[str] = set()
+        conversation = _Conversation(transcript, current)
         for record in recalled.records:
-            said = normalised(record.text)
-            reason = self._reason_against(record, allowed, transcript, current)
-            if reason is None and said in seen:
+            text = same_text(record.text)
+            reason = self._reason_against(record, allowed, conversation)
+            if reason is None and text in seen:
                 reason = "duplicate"
             if reason is not None:
                 dropped.append(Dropped(ref=record.id, reason=reason))
                 continue
-            seen.add(said)
+            seen.add(text)
             chosen.append(record)
         return chosen
 
     def _reason_against(
-        self, record: MemoryRecord, allowed: Injection, transcript: Transcript, current: UserMessage
+        self, record: MemoryRecord, allowed: Injection, conversation: "_Conversation"
     ) -> Reason | None:
         if _is_legacy(record):
             return "legacy_kind"
@@ -265,7 +280,7 @@ class ContextAssembler:
         if not self._passes_screen(record):
             return "screened"
         try:
-            return self._conflict(record, transcript, current)
+            return self._conflict(record, conversation)
         except Exception:  # noqa: BLE001 - the detector is the host's; a record it cannot judge is held back
             return "detector_failed"
 
@@ -277,23 +292,28 @@ class ContextAssembler:
         except Exception:  # noqa: BLE001 - the screen is the host's; a record it cannot judge is held back
             return False
 
-    def _conflict(self, record: MemoryRecord, transcript: Transcript, current: UserMessage) -> Reason | None:
-        nothing_said = transcript.model_copy(update={"messages": (), "turns": (), "breadcrumb": None})
-        if any(detector.conflicts(record, nothing_said, current) for detector in self._detectors):
+    def _conflict(self, record: MemoryRecord, about: "_Conversation") -> Reason | None:
+        def is_against(said: Said, transcript: Transcript) -> bool:
+            return contradicts(record, said) or any(
+                detector.conflicts(record, transcript, about.current) for detector in self._detectors
+            )
+
+        if is_against(about.input, about.nothing_said):
             return "conflicts_with_input"
-        if any(detector.conflicts(record, transcript, current) for detector in self._detectors):
+        if is_against(about.said, about.transcript):
             return "conflicts_with_session"
-        return "duplicate" if repeats(record, transcript, current) else None
+        return "duplicate" if repeats(record, about.said) else None
 
     def _entries(self, records: Sequence[MemoryRecord], dropped: list[Dropped]) -> list[Entry]:
         entries: list[Entry] = []
         left = self._budget.max_total_chars
         for record in records:
             entry = _entry(record, self._budget.max_record_chars)
-            if len(entries) >= self._budget.max_records or line_length(entry) > left:
+            length = line_length(entry, self._fence)
+            if len(entries) >= self._budget.max_records or length > left:
                 dropped.append(Dropped(ref=record.id, reason="budget"))
                 continue
-            left -= line_length(entry)
+            left -= length
             entries.append(entry)
         return entries
 
@@ -302,10 +322,11 @@ class ContextAssembler:
         left = self._budget.max_source_chars
         for number, text in enumerate(sources, start=1):
             entry: Entry = {"source": number, "text": text}
-            if line_length(entry) > left:
+            length = line_length(entry, self._fence)
+            if length > left:
                 dropped.append(Dropped(ref=None, reason="budget"))
                 continue
-            left -= line_length(entry)
+            left -= length
             entries.append(entry)
         return entries
 

@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import Any
 
 from pydantic import ValidationError
@@ -33,6 +34,11 @@ class Drafts:
     scope: Scope
     screen: ContentScreen | None
     clock: Callable[[], float]
+
+    @cached_property
+    def owner(self) -> Scope:
+        """The scope of what is kept; whom its writer may read is not part of it."""
+        return self.scope.model_copy(update={"read_agents": frozenset[str]()})
 
     def provenance(self, **fields: Any) -> Provenance:
         """Give a provenance of now.
@@ -66,10 +72,10 @@ class Drafts:
             raise WriteRejected("there is no text to remember")
         if subject is not None:
             subject = self._screened("subject", subject, MAX_SUBJECT_CHARS)
-        if isinstance(tags, str) or not isinstance(tags, Sequence) or len(tags) > MAX_TAGS:  # pyright: ignore[reportUnnecessaryIsInstance]
+        if not _is_sequence(tags) or len(tags) > MAX_TAGS:
             raise WriteRejected(f"tags are a sequence of at most {MAX_TAGS} strings")
         tags = tuple(self._screened("tag", tag, MAX_TAG_CHARS) for tag in tags)
-        owner = self.scope.model_copy(update={"read_agents": frozenset[str]()})
+        owner = self.owner
         try:
             if expires_at is not None and not math.isfinite(expires_at):
                 raise WriteRejected("an expiry is a time")
@@ -118,3 +124,7 @@ def _check_provenance(provenance: Provenance) -> None:
         raise WriteRejected("a name in the provenance is no text") from error
     if size > MAX_PROVENANCE_CHARS:
         raise WriteRejected(f"a provenance has at most {MAX_PROVENANCE_CHARS} characters")
+
+
+def _is_sequence(value: object) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, str)

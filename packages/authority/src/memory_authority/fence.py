@@ -88,9 +88,9 @@ def holds_block(text: str) -> bool:
     return _EITHER_TAG.search(text) is not None or any(head in text for head in _PREAMBLES.values())
 
 
-def line_length(entry: Entry) -> int:
+def line_length(entry: Entry, fence: Fence = "delimit") -> int:
     """Count the characters that an entry takes in a block."""
-    return len(_line(entry, "delimit")) + 1
+    return len(_line(entry, fence)) + 1
 
 
 def _line(entry: Entry, fence: Fence) -> str:

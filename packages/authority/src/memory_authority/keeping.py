@@ -1,6 +1,7 @@
 """Writing the rows of one owner: keep, supersede, restore, forget."""
 
 import asyncio
+from collections.abc import Mapping
 from uuid import UUID
 
 from adapter_core import MemoryAdapterError, MemoryItem
@@ -42,14 +43,16 @@ class Keeper:
             WriteRejected: The quota could not be checked.
         """
         async with self._writing:
-            there, generation = await self._find(record)
+            there, free = await self._find(record, record.id)
             if there is not None:
                 await self._add_source(there, record)
                 return there
-            record = record.model_copy(update={"id": _identity(record, generation)})
+            if free != record.id:
+                record = record.model_copy(update={"id": free})
             await self._check_quota(record.kind)
-            await self._store.store(envelope.to_item(record))
+            # Counted first: of a write that fails or is cancelled nobody knows whether it was done.
             self._counts[record.kind] += 1
+            await self._store.store(envelope.to_item(record))
             return record
 
     async def supersede(self, old: UUID, new: UUID) -> None:
@@ -81,7 +84,7 @@ class Keeper:
             record = await self._rows.own(record_id)
             if record.status != "superseded":
                 return
-            twin, _ = await self._find(record)
+            twin, _ = await self._find(record, _identity(record, 0))
             if twin is not None:
                 raise WriteRejected("an active record says the same; supersede or forget that one first")
             await self._rows.change(record_id, _restored)
@@ -114,30 +117,33 @@ class Keeper:
             raise WriteRejected("only an active record can supersede another")
         return record
 
-    async def _find(self, record: MemoryRecord) -> tuple[MemoryRecord | None, int]:
-        """Give the active record of the same text, and the first generation that is free.
+    async def _find(self, record: MemoryRecord, first: UUID) -> tuple[MemoryRecord | None, UUID]:
+        """Give the active record of the same text, and its id or the first id that is free.
 
-        Generations are taken from 0 upwards. Those before the free one are of rows that were superseded,
-        have expired or were forgotten, and stay what they are.
+        Ids go by generation, from 0 upwards. The rows before the free one were superseded, have expired
+        or were forgotten, and stay what they are.
+
+        Args:
+            record: The text and its owner.
+            first: The id of generation 0.
         """
         now = self._rows.clock()
-        held = await self._store.retrieve(_identity(record, 0))
+        held = await self._store.retrieve(first)
         if held is None:
-            return None, 0
-        first, step = 0, 1
-        rows = {held.id: held}
+            return None, first
+        ids, generations = [first], 1
+        rows: Mapping[UUID, MemoryItem] = {first: held}
         while True:
-            for generation in range(first, first + step):
-                row = rows.get(_identity(record, generation))
+            for id_ in ids:
+                row = rows.get(id_)
                 if row is None:
-                    return None, generation
+                    return None, id_
                 there = envelope.to_record(row, now=now)
                 if there is not None and there.status == "active":
-                    return there, generation
-            first, step = first + step, step * 2
-            rows = await self._store.retrieve_many(
-                [_identity(record, generation) for generation in range(first, first + step)]
-            )
+                    return there, id_
+            ids = [_identity(record, generation) for generation in range(generations, 3 * generations)]
+            generations *= 3
+            rows = await self._store.retrieve_many(ids)
 
     async def _add_source(self, there: MemoryRecord, again: MemoryRecord) -> None:
         if there.provenance == again.provenance:

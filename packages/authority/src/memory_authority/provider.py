@@ -10,19 +10,21 @@ import logging
 import secrets
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
-from typing import Any, Literal, cast
+from typing import Any, Literal, NamedTuple, TypeVar, cast
 from uuid import UUID
 
 from pydantic import Field
 
-from adapter_core import ItemLike, MemoryItem, MemoryQuery, MemoryStore, SupportsScoredSearch
+from adapter_core import ItemLike, MemoryItem, MemoryQuery, MemoryStore, QueryLike, SupportsScoredSearch
 
 from ._text import text_of
 from .fence import Entry, line_length, render_block
-from .matching import search_any_word
+from .matching import Searchable, search_any_word
 from .scope import Frozen
 
 logger = logging.getLogger(__name__)
+
+ResultT = TypeVar("ResultT")
 
 CHARS_PER_TOKEN = 4
 """How a token budget is turned into characters: an estimate, no tokenizer is needed."""
@@ -92,6 +94,11 @@ class InjectionPolicy(Frozen):
     writeback: WritebackPolicy = WritebackPolicy()
 
 
+class _Recalled(NamedTuple):
+    id: UUID
+    entry: Entry
+
+
 class RecallProvider:
     """Recalls for a turn, and gives text or None. It never raises into the turn.
 
@@ -129,28 +136,17 @@ class RecallProvider:
 
     @property
     def degradation_reason(self) -> str | None:
-        """Why this task's last `provide` gave less than it could, as `what:ErrorClass`."""
+        """Why this task's last `provide` gave less than it could, as `what:ErrorClass`, in their order."""
         return self._reason.get()
 
     async def provide(self, branch: Any, instruction: Any) -> str | None:
         """Give what is known about the instruction, fenced as data, or None."""
         self._reason.set(None)
-        policy = self.policy
-        if not policy.enabled or not self._is_due(branch):
+        try:
+            return await self._provided(branch, instruction)
+        except Exception as error:  # noqa: BLE001 - enrichment is optional; the reason is kept and logged
+            self._degrade("provide", error)
             return None
-        task = _task_text(instruction)
-        if not task.strip():
-            return None
-        items = await self._attempt("recall", self._recalled(task))
-        composed = None
-        if policy.compose.enabled and self._compose is not None:
-            composed = await self._attempt("compose", self._composed(task))
-        if items is None and composed is None and policy.announce_outage and self.degradation_reason:
-            return "Memory could not be asked for this turn; that nothing is recalled says nothing."
-        text = self._rendered(items or [], composed)
-        if items and text is not None and self._feedback is not None:
-            await self._attempt("feedback", self._feedback(task, [item.id for item in items]))
-        return text
 
     async def writeback(self, branch: Any, action_responses: Iterable[Any]) -> int:
         """Keep what followed the tool errors of a turn, if the policy says so.
@@ -161,66 +157,110 @@ class RecallProvider:
         Returns:
             How many records were written.
         """
-        policy = self.policy.writeback
-        if not policy.enabled:
-            return 0
-        tags = list(policy.tags) or [f"agent:{getattr(branch, 'name', None) or 'agent'}"]
-        kept = {key: value for key, value in self._filters.items() if _is_scalar(value)}
         written = 0
-        for content in _pairs(action_responses):
-            metadata = {**kept, "salience": policy.salience_cap, "pairing_rule": PAIRING_RULE}
-            item = MemoryItem(content=content, metadata=metadata, tags=tags)
-            if await self._attempt("writeback", self._store.store(item)) is None:
-                break
-            written += 1
+        try:
+            policy = self.policy.writeback
+            if not policy.enabled:
+                return 0
+            tags = list(policy.tags) or [f"agent:{getattr(branch, 'name', None) or 'agent'}"]
+            kept = {key: value for key, value in self._filters.items() if _is_scalar(value)}
+            for content in _pairs(action_responses):
+                metadata = {**kept, "salience": policy.salience_cap, "pairing_rule": PAIRING_RULE}
+                item = MemoryItem(content=content, metadata=metadata, tags=tags)
+                async with asyncio.timeout(self.policy.recall.timeout_s):
+                    await self._store.store(item)
+                written += 1
+        except Exception as error:  # noqa: BLE001 - enrichment is optional; the reason is kept and logged
+            logger.warning("%s: writeback_failed:%s", self.name, type(error).__name__)
         return written
+
+    async def _provided(self, branch: Any, instruction: Any) -> str | None:
+        policy = self.policy
+        if not policy.enabled or not self._is_due(branch):
+            return None
+        task = _task_text(instruction)
+        if not task.strip():
+            return None
+        entries = await self._attempt("recall", lambda: self._recalled(task))
+        composed = None
+        if policy.compose.enabled and self._compose is not None:
+            composed = await self._attempt("compose", lambda: self._composed(task))
+        if entries is None and composed is None and policy.announce_outage and self.degradation_reason:
+            return "Memory could not be asked for this turn; that nothing is recalled says nothing."
+        text, injected = self._rendered(entries or [], composed)
+        feedback = self._feedback
+        if injected and feedback is not None:
+            await self._attempt("feedback", lambda: feedback(task, injected))
+        return text
 
     def _is_due(self, branch: Any) -> bool:
         if self.policy.cadence == "every_turn":
             return True
         return getattr(getattr(branch, "msgs", None), "last_response", None) is None
 
-    async def _attempt(self, what: str, call: Awaitable[Any]) -> Any:
-        """Await a call; on any failure note the reason and give None."""
+    async def _attempt(self, what: str, call: Callable[[], Awaitable[ResultT]]) -> ResultT | None:
+        """Make a call; on any failure note the reason and give None."""
         try:
             async with asyncio.timeout(self.policy.recall.timeout_s):
-                return await call
+                return await call()
         except Exception as error:  # noqa: BLE001 - enrichment is optional; the reason is kept and logged
-            reason = f"{what}_failed:{type(error).__name__}"
-            self._reason.set(reason)
-            logger.warning("%s degraded: %s", self.name, reason)
+            self._degrade(what, error)
             return None
 
-    async def _recalled(self, task: str) -> list[ItemLike]:
+    def _degrade(self, what: str, error: Exception) -> None:
+        reason = f"{what}_failed:{type(error).__name__}"
+        before = self._reason.get()
+        self._reason.set(reason if before is None else f"{before}, {reason}")
+        logger.warning("%s degraded: %s", self.name, reason)
+
+    async def _recalled(self, task: str) -> list[_Recalled]:
         policy = self.policy.recall
-        query = MemoryQuery(text=task, filters=self._filters, limit=policy.limit)
+        store: Searchable = self._store
         if isinstance(self._store, SupportsScoredSearch):
-            scored = await cast("SupportsScoredSearch[Any]", self._store).search_scored(query)
-            found = [hit.item for hit in scored if hit.score is not None and hit.score >= policy.min_score]
-        else:
-            found = list(await self._store.search(query))
-        if found or policy.limit == 0:
-            return found
-        return await search_any_word(self._store, task, filters=self._filters, limit=policy.limit)
+            store = _AboveFloor(cast("SupportsScoredSearch[Any]", self._store), policy.min_score)
+        query = MemoryQuery(text=task, filters=self._filters, limit=policy.limit)
+        found = list(await store.search(query))
+        if not found and policy.limit > 0:
+            found = await search_any_word(store, task, filters=self._filters, limit=policy.limit)
+        # what a store gives is read here, where a failure has a name; more than was asked for is cut
+        return [_Recalled(item.id, _entry(item)) for item in found[: policy.limit]]
 
     async def _composed(self, task: str) -> str | None:
-        return None if self._compose is None else await self._compose(task)
+        composed = None if self._compose is None else await self._compose(task)
+        if composed is not None and type(composed) is not str:
+            raise TypeError("a composition is text")
+        return composed
 
-    def _rendered(self, items: Sequence[ItemLike], composed: str | None) -> str | None:
-        policy = self.policy
-        tag = secrets.token_hex(8)
-        blocks: list[str] = []
-        recalled = [_entry(item) for item in items]
-        for name, entries, tokens in (
-            ("memory", recalled, policy.recall.max_tokens),
-            ("sources", [{"text": composed}] if composed else [], policy.compose.max_tokens),
-        ):
-            block_name = cast("Literal['memory', 'sources']", name)
-            room = tokens * CHARS_PER_TOKEN - len(render_block([], tag=tag, name=block_name)) - 1
-            fitting = _fitting(entries, room)
-            if fitting:
-                blocks.append(render_block(fitting, tag=tag, name=block_name))
-        return "\n".join(blocks) or None
+    def _rendered(self, recalled: Sequence[_Recalled], composed: str | None) -> tuple[str | None, list[UUID]]:
+        """Give the text, and the ids of the items that found room in it."""
+        policy, tag = self.policy, secrets.token_hex(8)
+        recall = _block("memory", [one.entry for one in recalled], policy.recall.max_tokens, tag)
+        further: list[Entry] = [{"text": composed}] if composed else []
+        blocks = [recall, _block("sources", further, policy.compose.max_tokens, tag)]
+        text = "\n".join(block for block, _ in blocks if block is not None)
+        return text or None, [one.id for one in recalled[: recall[1]]]
+
+
+class _AboveFloor:
+    """A scored search without the hits below a score."""
+
+    def __init__(self, store: SupportsScoredSearch[Any], least: float) -> None:
+        self._store = store
+        self._least = least
+
+    async def search(self, query: QueryLike) -> list[ItemLike]:
+        """Give the items of the hits that reach it."""
+        hits = await self._store.search_scored(query)
+        return [hit.item for hit in hits if hit.score is not None and hit.score >= self._least]
+
+
+def _block(
+    name: Literal["memory", "sources"], entries: Sequence[Entry], tokens: int, tag: str
+) -> tuple[str | None, int]:
+    """Render what fits into so many tokens; give how many entries did."""
+    room = tokens * CHARS_PER_TOKEN - len(render_block([], tag=tag, name=name)) - 1
+    fitting = _fitting(entries, room)
+    return (render_block(fitting, tag=tag, name=name) if fitting else None), len(fitting)
 
 
 def _entry(item: ItemLike) -> Entry:

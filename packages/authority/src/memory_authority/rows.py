@@ -168,7 +168,7 @@ def encode_turn(turn: Turn) -> EncodedTurn:
     asked_at = 0
     for pos, given in enumerate(turn.messages):
         where = f"messages[{pos}]"
-        content = _encoded(given.content, f"{where}.content")
+        content = encoded(given.content, f"{where}.content")
         size = len(given.content) if isinstance(given.content, str) else len(content)
         reasoning = outcome = call_message = call_index = None
         if isinstance(given, ToolMessage):
@@ -184,7 +184,7 @@ def encode_turn(turn: Turn) -> EncodedTurn:
                 open_calls[asked.call_id] = index
                 size += len(asked.name) + len(asked.arguments)
             if given.reasoning is not None:
-                reasoning = _encoded(given.reasoning, f"{where}.reasoning")
+                reasoning = encoded(given.reasoning, f"{where}.reasoning")
                 size += len(given.reasoning)
         messages.append(MessageRow(0, pos, given.role, content, reasoning, outcome, call_message, call_index))
         tokens.append(TOKENS_PER_MESSAGE + math.ceil(size / CHARACTERS_PER_TOKEN))
@@ -199,13 +199,18 @@ def encode_turn(turn: Turn) -> EncodedTurn:
 def _call_row(asked: ToolCall, pos: int, index: int, where: str) -> CallRow:
     return CallRow(
         *(0, pos, index),
-        _encoded(asked.call_id, f"{where}.call_id"),
-        _encoded(asked.name, f"{where}.name"),
-        _encoded(asked.arguments, f"{where}.arguments"),
+        encoded(asked.call_id, f"{where}.call_id"),
+        encoded(asked.name, f"{where}.name"),
+        encoded(asked.arguments, f"{where}.arguments"),
     )
 
 
-def _encoded(value: Any, where: str) -> str:
+def encoded(value: Any, where: str) -> str:
+    """Write a content as JSON text.
+
+    Raises:
+        UnrepresentableItem: It would not come back equal; `where` is the path that the error names.
+    """
     if type(value) is str:
         if not value.isascii() and _JOINABLE.search(value):
             raise UnrepresentableItem(where, "a high surrogate next to a low one: JSON would join them")

@@ -268,6 +268,11 @@ def projection_of(store: Any) -> Projection:
     return projection if isinstance(projection, Projection) else EXACT
 
 
+def text_meaning_of(store: Any) -> str:
+    """Give what text means instead of "every term occurs"; empty for a store that does not say so."""
+    return str(getattr(store, "text_meaning", None) or "")
+
+
 def fields_of(item: ItemLike) -> ItemFields:
     """Read the five fields of any item."""
     return ItemFields(item.id, item.created_at, item.metadata, item.content, item.tags)

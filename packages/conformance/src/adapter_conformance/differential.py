@@ -21,7 +21,7 @@ from adapter_core import (
 )
 
 from ._diverging import CALL_SECONDS, Divergence, Part, divergence, smallest
-from ._run import Run, projection_of
+from ._run import Run, projection_of, text_meaning_of
 from .corpus import Corpus
 from .harness import Environment, MemoryAdapterHarness
 from .live import NotRun, Servers
@@ -275,13 +275,12 @@ async def _ask(store: Any, expected: Expectations) -> dict[str, Any]:
 def not_asked(store: Any, query: MemoryQuery) -> str:
     """Say why the store's declarations exclude a query; empty if they do not.
 
-    A store whose text does not mean that every term occurs says so by an attribute `text_meaning`,
-    a sentence.
+    A store whose text does not mean that every term occurs says so by an attribute `text_meaning`.
     """
     supported = store.manifest.supported_filters
     if not set(query.filters or ()) <= supported:
         times = set(query.filters) - supported <= TIME_FILTERS
         return "times are no filters" if times else "filters not supported"
-    if (query.text or "").strip() and getattr(store, "text_meaning", ""):
+    if (query.text or "").strip() and text_meaning_of(store):
         return "text means something else"
     return ""

@@ -67,7 +67,9 @@ class StagingHarness(MemoryAdapterHarness, Protocol):
         not_staged: Why a hook is missing, by the hook's name.
 
     An adapter that works in several ways has a class for each, under its one entry point; each such
-    class has a `variant`, a short name that is shown and selected as `adapter-variant`.
+    class has a `variant`, a short name that is shown and selected as `adapter-variant`. Where an option of
+    the store gives text another meaning, `text_options` has an example of its value by its name; reports
+    show the `text_meaning` of a store that is made with it.
     """
 
     environment: Environment

@@ -105,11 +105,9 @@ def _profiles_of(name: str, reports: Sequence[ConformanceReport]) -> list[Profil
 
 
 def _same_profile(one: ConformanceReport, other: ConformanceReport) -> bool:
-    return (one.manifest, one.losses, one.durability, one.extensions) == (
-        other.manifest,
-        other.losses,
-        other.durability,
-        other.extensions,
+    return all(
+        getattr(one, name) == getattr(other, name)
+        for name in ("manifest", "losses", "durability", "extensions", "text_meaning", "text_meaning_with")
     )
 
 
@@ -201,6 +199,19 @@ def _loss(losses: Sequence[LossNamed]) -> str:
     return f"{losses[0].name} ({fields}, {verbs}): {told}"
 
 
+def text_lines(found: Iterable[Profile]) -> list[tuple[str, str]]:
+    """Give what a query's text means, where it is not that every term occurs."""
+    lines: list[tuple[str, str]] = []
+    for profile in found:
+        meanings = {"": profile.report.text_meaning, **profile.report.text_meaning_with}
+        lines += [
+            (f"{profile.name} with {option}" if option else profile.name, meaning)
+            for option, meaning in meanings.items()
+            if meaning
+        ]
+    return lines
+
+
 def notes(reports: Iterable[ConformanceReport]) -> list[tuple[str, str]]:
     """Give what there is to say about the engines as pairs: the run, and the note or the image."""
     said = [(r, ", ".join(filter(None, (r.engine_note, r.image)))) for r in reports]
@@ -221,6 +232,7 @@ def _parts(reports: Sequence[ConformanceReport]) -> tuple[list[Sheet], dict[str,
     sheets = [fidelity_sheet(found), promises_sheet(found), proof_sheet(reports)]
     lists = {
         "Named losses": loss_lines(found),
+        "Text means something else": text_lines(found),
         "Engines": notes(reports),
         "Not run here, but before the release": _released(reports),
     }

@@ -75,6 +75,8 @@ class ConformanceReport(_Document):
         drivers: The client libraries that it requires, each with the version that is installed.
         manifest: What the adapter declares.
         cases: Every case, in the order of the inventory.
+        text_meaning: What a query's text means, where it is not that every term occurs; else empty.
+        text_meaning_with: The same of a store that is made with one more option, by its name.
         options: Constructor options that every store was made with, beside the adapter's defaults.
         not_run: Why nothing was run at all; then there are no cases.
         required: How many matrix cases there are.
@@ -101,6 +103,8 @@ class ConformanceReport(_Document):
     losses: tuple[LossNamed, ...] = ()
     durability: str = ""
     extensions: tuple[str, ...] = ()
+    text_meaning: str = ""
+    text_meaning_with: dict[str, str] = {}
     cases: tuple[CaseResult, ...] = ()
     not_run: str = ""
     required: int

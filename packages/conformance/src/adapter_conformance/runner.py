@@ -13,7 +13,7 @@ from typing import Any
 from adapter_core import DeclaresDurability, MemoryAdapterManifest, extensions_of
 
 from ._case import Case
-from ._run import CaseFailed, HarnessFault, NotStaged, Run, projection_of, told
+from ._run import CaseFailed, HarnessFault, NotStaged, Run, projection_of, text_meaning_of, told
 from .harness import Environment, MemoryAdapterHarness
 from .inventory import ALL_CASES, MATRIX, inventory_digest
 from .report import CaseResult, ClaimSeen, ConformanceReport, LossNamed, Status
@@ -153,11 +153,26 @@ async def _facts(harness: MemoryAdapterHarness, wrap: Callable[[Any], Any]) -> d
     engine = await engine_of() if engine_of is not None else None
     store = wrap(await harness.make_store())
     try:
-        return {**_store_facts(store), **_engine_facts(engine)}
+        facts = {**_store_facts(store), **_engine_facts(engine)}
     finally:
-        close = getattr(store, "close", None)
-        if close is not None:
-            await close()
+        await _closed(store)
+    return {**facts, "text_meaning_with": await _text_meanings(harness)}
+
+
+async def _text_meanings(harness: Any) -> dict[str, str]:
+    """Ask what text means to a store with one of the options that the harness names."""
+    found: dict[str, str] = {}
+    for option, value in getattr(harness, "text_options", {}).items():
+        store = await harness.make_store_with(**{option: value})
+        found[option] = text_meaning_of(store)
+        await _closed(store)
+    return found
+
+
+async def _closed(store: Any) -> None:
+    close = getattr(store, "close", None)
+    if close is not None:
+        await close()
 
 
 def _engine_facts(engine: Any) -> dict[str, Any]:
@@ -189,6 +204,7 @@ def _store_facts(store: Any) -> dict[str, Any]:
         ),
         "durability": store.durability if isinstance(store, DeclaresDurability) else "",
         "extensions": tuple(extensions_of(store)),
+        "text_meaning": text_meaning_of(store),
     }
 
 

@@ -84,7 +84,9 @@ class UrlHarness:
         self._finished = set[str]()  # of those, the ones whose stores are closed
         self._round = 0
         self._closed = False
+        self._shared: dict[str, Any] = {}
         self._probe = self._open("default")
+        self._shared.update(getattr(self._probe, "shared", {}))
         self.empties = isinstance(self._probe, SupportsDelete)
         self.reset: Any = self._empty_used if self.empties else self._next_round
         self.make_search_index_visible: Any = (
@@ -139,7 +141,8 @@ class UrlHarness:
             if isinstance(error, MemoryAdapterUnavailable):
                 raise
             raise MemoryAdapterUnavailable(str(error)) from error
-        return Engine(displayed(self._url), "", f"in namespaces {self.prefix}-*")
+        note = ", handles share one connection" if self._shared else ""
+        return Engine(displayed(self._url), "", f"in namespaces {self.prefix}-*{note}")
 
     async def make_store(self) -> Any:
         """Make a store with the user's options."""
@@ -197,7 +200,7 @@ class UrlHarness:
         return f"{self.prefix}-{self._round}-{namespace}"
 
     def _open(self, name: str, **options: Any) -> Any:
-        return open_store(self._url, **{**self._options, **options, "namespace": name})
+        return open_store(self._url, **{**self._options, **self._shared, **options, "namespace": name})
 
     async def _reach(self) -> None:
         async with await self.make_store() as store:
