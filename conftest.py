@@ -22,7 +22,7 @@ STACK = "__document_stack"
 RUNNER = "__document_runner"
 
 # What a test asks for that needs a real engine: fixtures, values of `make`, and modules.
-ENGINES = frozenset({"on_file", "on_server", "path", "server"})
+ENGINES = frozenset({"engine", "on_engine", "on_file", "on_server", "path", "server"})
 MADE_OF_ENGINES = frozenset({"file", "server"})
 OVER_ENGINES = frozenset({"test_embedded.py", "test_live.py", "test_pgbouncer.py", "test_wire.py"})
 
