@@ -201,10 +201,12 @@ def bench(session: nox.Session) -> None:
 
 @nox.session
 def docs(session: nox.Session) -> None:
-    """Run the Python blocks of the documents."""
+    """Run the Python blocks of the documents, and see that their generated parts are not stale."""
     install(session, "hosted-tests")
     documents = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "docs"]
     documents += [member.folder / "README.md" for member in MEMBERS]
+    documents += [ROOT / "tests" / f"test_{page}.py" for page in ("readme", "lionagi_page")]
+    documents += [ROOT / "packages" / "authority" / "tests" / "test_requirements.py"]
     present = [str(document.relative_to(ROOT)) for document in documents if document.exists()]
     session.run("python", "-m", "pytest", *(session.posargs or present))
 
