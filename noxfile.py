@@ -194,7 +194,7 @@ def differential(session: nox.Session) -> None:
 @nox.session
 def bench(session: nox.Session) -> None:
     """Measure the stores beside the raw clients and their peers: all, or those named after `--`."""
-    install(session, "bench")
+    install(session, "bench", LIVE)
     install_engines(session)
     session.run("python", "-m", "benchmarks", *session.posargs)
 
