@@ -55,6 +55,8 @@ async def test_every_call_is_logged_with_its_kind_also_a_failed_one(harness, mak
 @pytest.mark.needs("hold_search_index")
 async def test_a_held_index_shows_searches_the_past_and_retrieval_the_present(harness, make):
     store = await make()
+    if store.manifest.search_consistency == "eventual":
+        pytest.skip("C14 of the kit shows it: here an eventual index catches up before each search")
     old = MemoryItem(content="v1")
     await store.store(old)
     await harness.hold_search_index(True)

@@ -67,9 +67,11 @@ def contents(path, **options) -> list[MemoryItem]:
     return asyncio.run(scanned())
 
 
-def dump(path) -> list[str]:
+def dump(path) -> dict[str, list[object]]:
+    tables = "SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%'"
     with closing(sqlite3.connect(path)) as connection:
-        return list(connection.iterdump())
+        names = [name for (name,) in connection.execute(tables)]
+        return {name: connection.execute(f'SELECT * FROM "{name}"').fetchall() for name in names}
 
 
 def equal(found, expected) -> bool:

@@ -121,7 +121,7 @@ def test_the_examples_show_a_refusal_with_its_path_and_a_loss() -> None:
     }
     counts = {entry.pop("adapter"): entry for entry in found["adapters"]}
     assert counts["sqlite"] == counts["template"] == {"exact": 45, "changed": 0, "refused": 5}
-    lossy = [entry for entry in found["changed"] if entry["adapters"] == ["template-lossy"]]
+    lossy = [entry for entry in found["changed"] if "template-lossy" in entry["adapters"]]
     assert {entry["place"] for entry in lossy} == {"created_at"}
     assert {tuple(entry["losses"]) for entry in lossy} == {("created-at-milliseconds",)}
     assert len(lossy) == counts["template-lossy"]["changed"] > 20
