@@ -309,8 +309,20 @@ GUARDS = [
     Guard(
         "cause of an outage",
         "adapter_core._store",
-        "raise self._as_ours(verb, error, write=write) from error",
-        "raise self._as_ours(verb, error, write=write) from None",
+        """            self._ready = True
+        try:
+            return await operation()
+        except MemoryAdapterError:
+            raise
+        except Exception as error:
+            raise self._as_ours(verb, error, write=write) from error\n""",
+        """            self._ready = True
+        try:
+            return await operation()
+        except MemoryAdapterError:
+            raise
+        except Exception as error:
+            raise self._as_ours(verb, error, write=write) from None\n""",
         "C15",
         "hides the native error",
     ),
