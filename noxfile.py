@@ -170,7 +170,7 @@ def conformance_live(session: nox.Session) -> None:
 @nox.session
 def authority(session: nox.Session) -> None:
     """Run the session suite on memory, SQLite and an embedded Postgres, with the rest of its package."""
-    install(session, "tests")
+    install(session, "hosted-tests")
     install_engines(session)
     session.run("python", "-m", "pytest", "packages/authority", *session.posargs)
 
