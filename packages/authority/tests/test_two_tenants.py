@@ -215,13 +215,16 @@ async def backend(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterat
 
 
 async def test_T04_random_operations_of_several_owners_leak_nothing(
-    backend: tuple[Any, int], record_property: Any
+    backend: tuple[Any, int], record_property: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
     store, operations = backend
     run = Run(store, seed=20_260_105)
     for _ in range(operations):
         await run.step()
     record_property("operations", dict(run.counts))
+    with capsys.disabled():
+        counts = ", ".join(f"{count} {step}" for step, count in sorted(run.counts.items()))
+        print(f"\n{store.manifest.adapter}: {run.counts.total()} operations ({counts}), {run.leaks} leaks")  # noqa: T201
     assert run.counts.total() == operations
     assert min(run.counts.values()) >= operations // 50
     assert run.leaks == 0
