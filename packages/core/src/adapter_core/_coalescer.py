@@ -75,27 +75,9 @@ class Coalescer(Generic[RequestT, ResultT]):
             return await self._alone(request)
         call: _Call[RequestT, ResultT] = _Call(request, asyncio.get_running_loop().create_future())
         self._waiting.append(call)
-        if len(self._waiting) > 1:
-            return await self._answer_of(call)  # the first of this tick sends for all
-        try:
-            await asyncio.sleep(0)  # the rest of the tick joins
-        except asyncio.CancelledError:
-            call.future.cancel()
-            raise
-        finally:
-            calls, self._waiting = self._waiting, []
-            if len(calls) > 1:
-                self._start(calls)
-        if len(calls) == 1:
+        # the first of this tick sends for all
+        if len(self._waiting) == 1 and not await self._gathered(call):
             return await self._alone(request)  # without a task: it is cancelled like any call
-        return await self._answer_of(call)
-
-    async def drain(self) -> None:
-        """Wait for the batches that are on their way although nobody waits for them any more."""
-        while self._batches:
-            await asyncio.wait(self._batches)
-
-    async def _answer_of(self, call: _Call[RequestT, ResultT]) -> ResultT:
         try:
             return await call.future
         except asyncio.CancelledError:
@@ -105,6 +87,24 @@ class Coalescer(Generic[RequestT, ResultT]):
                 if not batch.callers:
                     batch.task.cancel()  # like a lone call whose caller has gone
             raise
+
+    async def _gathered(self, first: _Call[RequestT, ResultT]) -> bool:
+        """Let the rest of the tick join, and send them all; False: nobody joined, and nothing was sent."""
+        try:
+            await asyncio.sleep(0)
+        except asyncio.CancelledError:
+            first.future.cancel()
+            raise
+        finally:
+            calls, self._waiting = self._waiting, []
+            if len(calls) > 1:
+                self._start(calls)
+        return len(calls) > 1
+
+    async def drain(self) -> None:
+        """Wait for the batches that are on their way although nobody waits for them any more."""
+        while self._batches:
+            await asyncio.wait(self._batches)
 
     async def _alone(self, request: RequestT) -> ResultT:
         results: Sequence[ResultT] = await self._send([request])

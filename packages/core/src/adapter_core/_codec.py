@@ -119,7 +119,7 @@ def check_item(item: ItemLike) -> ItemFields:
     Raises:
         UnrepresentableItem: With the path of the first value that is refused.
     """
-    fields = ItemFields(*(_attribute(item, name) for name in ItemFields._fields))
+    fields = _fields(item)
     _check_no_further_field(item)
     if type(fields.id) is not UUID:
         raise UnrepresentableItem("id", f"a UUID is needed, not {_kind(fields.id)}")
@@ -142,6 +142,15 @@ def _check_tags(tags: list[Any]) -> None:
             raise UnrepresentableItem(f"tags[{position}]", f"a str is needed, not {_kind(tag)}")
         if not tag.isascii():
             _check_text(tag, _Path(position, _Path("tags", None)).text)
+
+
+def _fields(item: Any) -> ItemFields:
+    try:
+        return ItemFields(item.id, item.created_at, item.metadata, item.content, item.tags)
+    except Exception:  # noqa: BLE001, S110 - a property may raise anything; the one that does is named below
+        pass
+    # outside the handler: the native error may show contents
+    return ItemFields(*(_attribute(item, name) for name in ItemFields._fields))
 
 
 def _attribute(item: Any, name: str) -> Any:

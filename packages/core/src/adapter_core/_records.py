@@ -8,8 +8,8 @@ from uuid import UUID
 
 from ._errors import MemoryAdapterError, UnsupportedMemoryQuery
 from ._items import AnyOf, ItemFields, QueryLike
-from ._terms import content_terms, terms
-from ._tokens import facet_token, is_scalar, tag_token, term_token, term_tokens
+from ._terms import MAX_TERMS, content_terms, plain_words, terms
+from ._tokens import facet_token, is_scalar, tag_token, term_token, term_tokens, word_tokens
 
 DocumentT = TypeVar("DocumentT")
 
@@ -99,8 +99,17 @@ def index_tokens(
     return (
         tuple(dict.fromkeys(map(tag_token, item.tags))),
         tuple(facet_token(key, value) for key, value in item.metadata.items() if is_scalar(value)),
-        term_tokens(content_terms(item.content)),
+        _terms(item.content),
     )
+
+
+def _terms(content: Any) -> Mapping[str, int]:
+    words = plain_words(content)
+    if words and len(words) <= MAX_TERMS:
+        counts = word_tokens(words)
+        if counts is not None:
+            return counts
+    return term_tokens(content_terms(content))
 
 
 def check_filter_keys(filters: Iterable[str]) -> frozenset[str]:

@@ -78,12 +78,28 @@ def content_strings(content: Any) -> Iterator[str]:
             pending.extend(reversed(value.values()))  # pyright: ignore[reportUnknownArgumentType]
 
 
+def plain_words(content: Any) -> list[str] | None:
+    """Cut a content into its terms, with repeats, if its strings are ASCII without symbols.
+
+    Most are, and this is several times as quick as to cut and count them one by one.
+
+    Returns:
+        Terms of `a-z` and `0-9` alone, in order; None for any other content.
+    """
+    text = content if isinstance(content, str) else " ".join(content_strings(content))
+    return _words(text.encode("ascii")) if text.isascii() else None
+
+
+def _words(text: bytes) -> list[str] | None:
+    if len(text.translate(None, _ASCII_SYMBOLS)) < len(text):
+        return None
+    return text.translate(_ASCII_WORDS).decode("ascii").split()
+
+
 def _ascii_terms(text: str) -> list[str]:
-    """Cut plain text, as `_iter_terms` does; an item may be long, and this is several times as quick."""
-    data = text.encode("ascii")
-    if len(data.translate(None, _ASCII_SYMBOLS)) < len(data):
-        return _ASCII.findall(text.lower())
-    return data.translate(_ASCII_WORDS).decode("ascii").split()
+    """Cut ASCII text, as `_iter_terms` does; an item may be long, and this is several times as quick."""
+    words = _words(text.encode("ascii"))
+    return _ASCII.findall(text.lower()) if words is None else words
 
 
 def _iter_terms(text: str, asked: bool) -> Iterator[str]:

@@ -11,7 +11,8 @@ would be longer than 100 bytes becomes its SHA-256.
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 MAX_TOKEN_BYTES = 100
@@ -35,10 +36,20 @@ def term_token(term: str) -> str:
 
 def term_tokens(counts: Mapping[str, int]) -> dict[str, int]:
     """Give the search tokens of counted terms with their counts, in their order."""
-    # most items have nothing but plain words
-    if _PLAIN.fullmatch("".join(counts)) and max(map(len, counts), default=0) < MAX_TOKEN_BYTES:
-        return {"w" + term: count for term, count in counts.items()}
     return {term_token(term): count for term, count in counts.items()}
+
+
+def word_tokens(words: Sequence[str]) -> Mapping[str, int] | None:
+    """Give the search tokens of terms of `a-z` and `0-9` alone, and how often each occurs.
+
+    Args:
+        words: One term or more, with repeats.
+
+    Returns:
+        What `term_tokens` would give; None if a term is too long for that.
+    """
+    tokens = Counter(("w" + " w".join(words)).split(" "))
+    return tokens if max(map(len, tokens)) <= MAX_TOKEN_BYTES else None
 
 
 def facet_token(key: str, value: bool | int | float | str | None) -> str:
