@@ -115,6 +115,7 @@ class _Prepared:
 
     native: "asyncpg.Connection[Any]"
     put: "PreparedStatement[Any]"
+    put_one: "PreparedStatement[Any]"
     get: "PreparedStatement[Any]"
     by_tokens: "PreparedStatement[Any]"
     by_term: "PreparedStatement[Any]"
@@ -150,6 +151,7 @@ class Raw(ServerContender):
         native = await asyncpg.connect(url, server_settings={"jit": "off"})
         used = (
             self._statements.put,
+            self._statements.put_one,
             self._statements.get_one,
             self._statements.find(required=True, groups=0, terms=0),
             self._statements.find(required=True, groups=0, terms=1),
@@ -161,12 +163,14 @@ class Raw(ServerContender):
             await connection.native.close()
 
     async def store(self, item: MemoryItem) -> None:
-        columns = [[value] for value in self._row(item)]
+        row = self._row(item)
         connection = await self._free.get()
         try:
-            await self._put(connection, columns)
+            ((written,),) = await connection.put_one.fetch(self._name, self._signed, *row)
         finally:
             self._free.put_nowait(connection)
+        if written != item.id:
+            raise ValueError("not written")
 
     async def store_many(self, items: Iterable[MemoryItem]) -> None:
         rows = sorted(map(self._row, items), key=lambda row: row[0].int)

@@ -146,6 +146,11 @@ class PostgresDriver(DeletingDriver[str], ScanningDriver[str], RevisingDriver[st
         return await self._hits(statement, arguments)
 
     async def _put(self, session: Session, rows: Sequence[_Row]) -> list[UUID]:
+        if len(rows) == 1:
+            written = await session.run(self._statements.put_one, self._name, self._signed, *rows[0])
+            if written:
+                return [written[0][0]]
+            # nothing was, and the statement for many says why
         columns = [list(column) for column in zip(*rows, strict=True)]
         row = self._allowed(await session.run(self._statements.put, self._name, self._signed, *columns))
         ids: list[UUID] = row[2] or []

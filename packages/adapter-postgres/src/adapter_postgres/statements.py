@@ -37,6 +37,16 @@ LEFT JOIN {items} i ON i.ns = n.name AND i.id = $2 AND i.marker = '{marker}'
 WHERE n.name = $1
 """
 _REMEMBERED = "SELECT indexed_as FROM {namespaces} WHERE name = $1"
+_OR_INSTEAD = """ON CONFLICT (ns, id) DO UPDATE SET
+    created_at = excluded.created_at,
+    revision = nextval('{revision}'),
+    marker = CASE WHEN i.marker = excluded.marker THEN i.marker END,
+    indexed_as = excluded.indexed_as,
+    weights = excluded.weights,
+    tokens = excluded.tokens,
+    document = excluded.document
+RETURNING i.id
+"""
 # a foreign row makes `marker` null, which the table refuses; a row that a trigger skips makes the
 # count differ, which divides by zero: either way the server undoes the whole statement
 _PUT = """
@@ -50,20 +60,20 @@ WITH n AS (
     FROM n, unnest($3::uuid[], $4::float8[], $5::text[], $6::text[], $7::text[])
         AS r (id, created_at, weights, tokens, document)
     WHERE n.current AND n.durable
-    ON CONFLICT (ns, id) DO UPDATE SET
-        created_at = excluded.created_at,
-        revision = nextval('{revision}'),
-        marker = CASE WHEN i.marker = excluded.marker THEN i.marker END,
-        indexed_as = excluded.indexed_as,
-        weights = excluded.weights,
-        tokens = excluded.tokens,
-        document = excluded.document
-    RETURNING i.id
-)
+{or_instead})
 SELECT n.current, n.durable, w.ids,
     CASE WHEN n.current AND n.durable THEN 1 / (w.written = cardinality($3::uuid[]))::int END
 FROM n, (SELECT count(*) AS written, array_agg(id) AS ids FROM w) w
 """
+# the same for one item, as most writes are, in less of the server's time: what was not written
+# gives no row, and then the statement above says why
+_PUT_ONE = """
+INSERT INTO {items} AS i
+    (ns, id, created_at, revision, marker, indexed_as, weights, tokens, document)
+SELECT $1, $3::uuid, $4::float8, nextval('{revision}'), '{marker}', $2,
+    string_to_array($5::text, ' ')::real[], string_to_array($6::text, ' '), $7::text
+FROM {namespaces} WHERE name = $1 AND indexed_as = $2 AND {durable}
+{or_instead}"""
 _REPLACE = """
 WITH n AS (
     SELECT indexed_as = $2 AS current, {durable} AS durable FROM {namespaces} WHERE name = $1
@@ -223,6 +233,7 @@ class Statements:
         self.get_revision = self._made("get_revision", _GET_ONE)
         self.remembered = self._made("remembered", _REMEMBERED)
         self.put = self._made("put", _PUT)
+        self.put_one = self._made("put", _PUT_ONE)
         self.unknown = self._made("unknown", _UNKNOWN)
         self.analyze = self._made("analyze", _ANALYZE)
         self.replace = self._made("replace", _REPLACE)
@@ -238,7 +249,11 @@ class Statements:
         self.page = cache(self._page)
 
     def _made(self, name: str, sql: str, shape: Shape = (False, 0, 0)) -> Statement:
-        return Statement(name, self._names.fill(sql.replace("{durable}", self._durable)), shape)
+        return Statement(
+            name,
+            self._names.fill(sql.replace("{or_instead}", _OR_INSTEAD).replace("{durable}", self._durable)),
+            shape,
+        )
 
     def _find(self, *, required: bool, groups: int, terms: int, many: Many = NONE) -> Statement:
         """Write a search.

@@ -176,7 +176,9 @@ class FakePostgres:
 
     _do_get_revision = _do_get
 
-    def _do_put(self, name: str, signed: str, *columns: Sequence[Any]) -> Sequence[Row]:
+    def _do_put(self, name: str, signed: str, *columns: Any) -> Sequence[Row]:
+        if isinstance(columns[0], UUID):
+            return self._put_one(name, signed, columns)
         if name not in self.namespaces:
             return []
         if self.namespaces[name] != signed:
@@ -189,6 +191,12 @@ class FakePostgres:
         for item_id, created_at, weights, tokens, document in zip(*columns, strict=True):
             self._write(name, item_id, (created_at, signed, weights, tokens, document))
         return [(True, True, list(ids), 1)]
+
+    def _put_one(self, name: str, signed: str, row: Sequence[Any]) -> Sequence[Row]:
+        if self.namespaces.get(name) != signed or self.faults.drop_identity:
+            return []
+        self._do_put(name, signed, *([value] for value in row))
+        return [row[:1]]
 
     def _do_replace(self, name: str, signed: str, item_id: UUID, *written: Any) -> Sequence[Row]:
         if name not in self.namespaces:
