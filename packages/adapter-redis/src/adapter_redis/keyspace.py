@@ -12,7 +12,7 @@ FEW = 64
 AT_ONCE = 1_000
 """How many ids one command is given. Lua passes some thousand arguments at most."""
 
-FUNCTIONS = """
+FUNCTIONS = f"""
 local TIMES, TOKENS, SETS = BASE .. ':times', BASE .. ':tokens', BASE .. ':x:'
 
 local function index_remove(id)
@@ -27,16 +27,38 @@ local function index_remove(id)
 end
 local any_index_remove = index_remove
 
+-- the members that each set is to get: one command for many items is far cheaper than one for each
+local WAITING = {{}}
+
+local function add(key, score, id)
+  local members = WAITING[key]
+  if not members then
+    members = {{}}
+    WAITING[key] = members
+  end
+  local count = #members
+  members[count + 1], members[count + 2] = score, id
+  if count + 2 >= {AT_ONCE} then
+    call('ZADD', key, unpack(members))
+    WAITING[key] = nil
+  end
+end
+
+local function index_finish()
+  for key, members in pairs(WAITING) do call('ZADD', key, unpack(members)) end
+  WAITING = {{}}
+end
+
 local function index_put(id, order, text)
   local old = call('HGET', TOKENS, id)
   if old == text then return end
-  local score, new = nil, {}
+  local score, new = nil, {{}}
   for word in text:gmatch('%S+') do
     if word:byte() == 61 then
       score = word:sub(2)
     else
       new[word] = true
-      call('ZADD', SETS .. word, score, id)
+      add(SETS .. word, score, id)
     end
   end
   if old then
@@ -45,7 +67,7 @@ local function index_put(id, order, text)
     end
   end
   call('HSET', TOKENS, id, text)
-  call('ZADD', TIMES, order, id)
+  add(TIMES, order, id)
 end
 
 local function index_intact(count)

@@ -9,7 +9,7 @@ begin with its name:
 - `:expiry` when the items that do not stay for ever go.
 
 An index adds keys of its own. It gives each script the functions `index_put(id, order, text)`,
-`index_remove(id)` and `index_intact(count)`.
+`index_finish()`, `index_remove(id)` and `index_intact(count)`.
 
 A script answers with JSON or plain text. An answer that begins with `!` says why nothing was done.
 
@@ -85,6 +85,7 @@ for i, start in ipairs(starts) do
   local number = string.format('%.0f', revision + i)
   write(ids[i], ARGV[start + 1], ARGV[start + 2], number, ARGV[4], start + 4, last)
 end
+index_finish()
 return table.concat(ids, ' ')
 """
 
@@ -108,6 +109,7 @@ if kind(key) ~= 'ours' or call('HGET', key, 'revision') ~= ARGV[5] then return '
 local number = string.format('%.0f', numbered(1) + 1)
 purge()
 write(id, ARGV[7], ARGV[8], number, ARGV[4], 10, 9 + tonumber(ARGV[9]))
+index_finish()
 return number
 """
 
@@ -256,6 +258,7 @@ while at <= #ARGV do
   end
   at = at + 5 + count
 end
+index_finish()
 return tostring(done)
 """
 
@@ -281,7 +284,7 @@ class Scripts:
     """The shared scripts with the functions of one index.
 
     Args:
-        functions: Lua that defines the local functions `index_put(id, order, text)`,
+        functions: Lua that defines the local functions `index_put(id, order, text)`, `index_finish()`,
             `index_remove(id)`, `index_intact(count)` and `any_index_remove(id)`. It may use `BASE`
             (the namespace's key), `call` and `words`.
     """
