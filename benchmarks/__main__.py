@@ -59,7 +59,7 @@ def _run(name: str, plan: Plan, folder: Path) -> Results:
 def _plan(options: argparse.Namespace, own: Sequence[int] | None) -> Plan:
     sizes = options.sizes or own
     if options.quick:
-        return Plan(sizes=sizes or (1_000,), effort=QUICK, many=1_000, singles=100)
+        return Plan(sizes=sizes or (1_000,), effort=QUICK, many=1_000, singles=100, many_rounds=5)
     return Plan(sizes=sizes or Plan.sizes, effort=FULL)
 
 

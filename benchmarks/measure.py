@@ -26,13 +26,14 @@ class Effort:
         least: The fewest calls of one turn of one task; several tasks make one call each.
     """
 
-    rounds: int = 9
-    calls: int = 256
-    seconds: float = 0.25
+    # many short turns: what disturbs the machine for a moment then spoils few of the rounds
+    rounds: int = 25
+    calls: int = 96
+    seconds: float = 0.1
     least: int = 5
 
 
-FULL, QUICK = Effort(), Effort(rounds=5, calls=64, seconds=0.1)
+FULL, QUICK = Effort(), Effort(rounds=5, calls=64)
 
 
 @dataclass(frozen=True)

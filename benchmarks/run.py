@@ -44,6 +44,7 @@ class Plan:
     effort: Effort = FULL
     many: int = 10_000
     singles: int = 500
+    many_rounds: int = 7
 
 
 @dataclass
@@ -274,7 +275,7 @@ async def _measure_growth(results: Results, entrants: dict[int, list[Entrant]], 
 async def _measure_many(results: Results, contenders: Contenders, folder: Path) -> None:
     """Compare `store_many` with single stores of one task, each round in an empty store."""
     plan = results.plan
-    for number in range(plan.effort.rounds + 1):
+    for number in range(plan.many_rounds + 1):
         having = [one for one in contenders() if STORE_MANY.method not in one.lacks]
         start = number % len(having)
         for position, contender in enumerate(having[start:] + having[:start]):
