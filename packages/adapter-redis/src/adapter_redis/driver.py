@@ -37,6 +37,9 @@ MAX_REQUEST = 16_000_000
 MAX_ITEMS = 1_000
 """Items that one script of a batch writes at most: the server does nothing else meanwhile."""
 
+PUTS_AT_ONCE = 2
+"""Into how many batches many `store` calls of one tick are cut, so that the server is not idle meanwhile."""
+
 _NEVER = float("-inf")
 _EMPTYING_ROUNDS = 100  # a writer that goes on while a namespace is dropped
 
@@ -66,6 +69,7 @@ class RedisDriver(
         allow_eviction: bool,
     ) -> None:
         self._transport = transport
+        self.puts_at_once = min(PUTS_AT_ONCE, settings.pool_size)
         self._index = index
         self._scripts = index.scripts
         self._signature = dict(index.signature)
