@@ -13,6 +13,7 @@ KeyT = TypeVar("KeyT")
 
 TASKS = 32
 """How many tasks work at once where it is not one."""
+_MUCH_LONGER = 4
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,8 @@ class Effort:
         calls: The most calls of one turn of one task; several tasks make four times as many.
         seconds: About how long one turn may last; slow contenders make fewer calls.
         least: The fewest calls of one turn of one task; several tasks make one call each.
+        slow_rounds: Turns that count of a contender to which even the fewest calls take much longer
+            than a turn may last.
     """
 
     # many short turns: what disturbs the machine for a moment then spoils few of the rounds
@@ -31,6 +34,7 @@ class Effort:
     calls: int = 96
     seconds: float = 0.1
     least: int = 5
+    slow_rounds: int = 5
 
 
 FULL, QUICK = Effort(), Effort(rounds=5, calls=64)
@@ -66,7 +70,8 @@ class Series:
 
     def over(self, other: "Series") -> "Ratio":
         """How much longer a call takes than another one's: of each round, then the median."""
-        ratios = [mine / theirs for mine, theirs in zip(self.rounds, other.rounds, strict=True)]
+        # a slow one took no part in the last rounds
+        ratios = [mine / theirs for mine, theirs in zip(self.rounds, other.rounds, strict=False)]
         return Ratio(statistics.median(ratios), min(ratios), max(ratios))
 
 
@@ -88,6 +93,7 @@ class _Seat(Generic[KeyT]):
     key: KeyT
     turn: Turn
     calls: int
+    rounds: int
     number: int = 0
     series: Series = field(default_factory=Series)
 
@@ -107,16 +113,21 @@ async def take_turns(turns: Mapping[KeyT, Turn], effort: Effort, tasks: int = 1)
         tasks: How many tasks share the calls of a turn.
     """
     least = effort.least if tasks == 1 else tasks
-    seats = [_Seat(key, turn, least) for key, turn in turns.items()]
+    seats = [_Seat(key, turn, least, effort.rounds) for key, turn in turns.items()]
     for seat in seats:  # a first look, which also tells how much fits into a turn
         most = effort.calls if tasks == 1 else 4 * effort.calls
-        fitting = min(most, round(effort.seconds / await seat.take(tasks)))
+        seconds = await seat.take(tasks)
+        fitting = min(most, round(effort.seconds / seconds))
         seat.calls = max(least, math.ceil(fitting / tasks) * tasks)
+        if seconds * seat.calls > _MUCH_LONGER * effort.seconds:
+            seat.rounds = min(effort.rounds, effort.slow_rounds)
     for seat in seats:
         await seat.take(tasks)
     for number in range(effort.rounds):
         start = number % len(seats)
         for seat in seats[start:] + seats[:start]:
+            if number >= seat.rounds:
+                continue
             seat.series.rounds.append(await seat.take(tasks))
     return {seat.key: seat.series for seat in seats}
 
