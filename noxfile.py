@@ -316,6 +316,7 @@ OUTSIDE_LOGIC = {
     "staging": "stages faults of real engines",
     "stub": "speaks the wire protocol to the real client",
     "stub_engine": "answers behind `stub`",
+    "stub_grpc": "speaks the other wire protocol to the real client",
     "stub_rules": "checks behind `stub`",
     "threads": "the real transport: SQLite's own threads",
     "transport": "the real transport, and the protocol that the fake has in common with it",
