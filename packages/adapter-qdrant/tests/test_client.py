@@ -1,14 +1,17 @@
-"""What the client is given is what it would have made of the same words itself."""
+"""What the client is given is what it would have made of the same words itself, and what it fails with."""
 
 import json
 from uuid import UUID
 
+import grpc
 import pytest
+from qdrant_client import grpc as messages
 from qdrant_client import models
+from qdrant_client.conversions.conversion import GrpcToRest, RestToGrpc
 
-from adapter_core import Criteria
-from adapter_qdrant import client, finding, points, schema
-from adapter_qdrant.transport import Search, Sparse
+from adapter_core import Criteria, MemoryAdapterUnavailable
+from adapter_qdrant import QdrantSettings, client, errors, finding, points, schema
+from adapter_qdrant.transport import Point, Search, Sparse
 
 CRITERIA = Criteria(("ta", "tb"), (("fa",), ("fb", "fc")), ("wx", "wy"), -1.5, 99.0, 10)
 CONDITION = {
@@ -41,3 +44,94 @@ def test_a_search_is_sent_as_the_client_would_send_it(name):
 def test_the_id_of_a_point_that_is_a_number_is_none_of_ours():
     assert client._point_id(7) == UUID(int=7)
     assert client._point_id(str(UUID(int=7, version=5))) == UUID(int=7, version=5)
+
+
+# By gRPC
+
+
+def sent(model):
+    """What a server reads of a model: what it was given, and what it does not take for itself."""
+    return json.loads(model.model_dump_json(exclude_defaults=True, exclude_none=True))
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+def test_a_search_is_the_same_by_grpc(name):
+    made = client._request(SEARCHES[name])
+    message = messages.QueryPoints.FromString(RestToGrpc.convert_query_request(made, "c").SerializeToString())
+    read = GrpcToRest.convert_query_points(message)
+    for one in (made, read):  # what is not said and what is said to be nothing are the same to a server
+        for condition in (one.filter, getattr(getattr(one.params, "idf", None), "corpus", None)):
+            if condition is not None:
+                condition.must, condition.must_not = condition.must or None, condition.must_not or None
+                condition.should = condition.should or None
+        if one.params is not None:
+            one.params.exact = one.params.indexed_only = None
+    assert sent(read) == sent(made)
+
+
+def test_a_point_is_the_same_by_grpc():
+    payload = {
+        "item": '{"a":"\\u0000\\ud800"}',
+        "created_at": 1735689600.1234567,
+        "stamp": 2**63 - 1,
+        "tags": [],
+        "terms": ["wx", "wy"],
+        "unfinished": False,
+        "whole": 5.0,
+    }
+    weights = [0.5, 0.25]
+    point = Point(UUID(int=9), payload, {"terms": Sparse([0, 2**32 - 1], weights), "dense-2": weights})
+    for one in (point, point._replace(vectors={}), point._replace(vectors={"terms": Sparse([], [])})):
+        made = models.PointStruct(id=str(one.id), payload=dict(one.payload), vector=client._vectors(one))
+        message = messages.PointStruct.FromString(RestToGrpc.convert_point_struct(made).SerializeToString())
+        read = GrpcToRest.convert_point_struct(message)
+        assert read == made
+        assert {key: repr(read.payload[key]) for key in payload} == {
+            key: repr(value) for key, value in payload.items()
+        }
+
+
+@pytest.mark.parametrize("mode", list(models.UpdateMode))
+def test_a_mode_of_writing_is_the_same_by_grpc(mode):
+    assert GrpcToRest.convert_update_mode(RestToGrpc.convert_update_mode(mode)) is mode
+
+
+@pytest.mark.parametrize("kind", client._INDEXES)
+def test_an_index_is_the_same_by_grpc(kind):
+    wanted = client._INDEXES[kind]
+    assert (
+        GrpcToRest.convert_payload_schema_params(RestToGrpc.convert_payload_schema_params(wanted)) == wanted
+    )
+
+
+# what an answer with each code means: `done` nothing was, `bad` the request was, `open` nobody knows
+MEANINGS = {
+    "UNAUTHENTICATED": "done", "PERMISSION_DENIED": "done", "NOT_FOUND": "done", "RESOURCE_EXHAUSTED": "done",
+    "UNIMPLEMENTED": "done", "INVALID_ARGUMENT": "bad", "ALREADY_EXISTS": "bad", "OUT_OF_RANGE": "bad",
+    "UNAVAILABLE": "open", "DEADLINE_EXCEEDED": "open", "INTERNAL": "open", "UNKNOWN": "open",
+    "ABORTED": "open", "CANCELLED": "open", "DATA_LOSS": "open", "FAILED_PRECONDITION": "open",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [code.name for code in grpc.StatusCode if code.name != "OK"])
+def test_each_code_means_what_it_should_and_no_word_of_the_server_is_kept(name):
+    metadata = grpc.aio.Metadata(("api-key", "sesame"))
+    error = grpc.aio.AioRpcError(grpc.StatusCode[name], metadata, metadata, "sesame", "sesame")
+    safe = errors.safe(error)
+    assert "sesame" not in f"{safe!r}{safe}{safe.__cause__!r}{vars(safe)}{vars(safe.__cause__ or safe)}"
+    if MEANINGS[name] == "done":
+        assert isinstance(safe, MemoryAdapterUnavailable)
+        assert name in str(safe)
+        assert isinstance(safe, errors.CollectionGone) == (name == "NOT_FOUND")
+    else:
+        assert type(safe) is type(error)
+        assert errors.is_broken(safe) == (MEANINGS[name] == "open")
+    assert errors.is_conflict(error) == (name in ("ALREADY_EXISTS", "INVALID_ARGUMENT"))
+
+
+@pytest.mark.parametrize(("url", "is_secure"), [("http://h:1", False), ("https://h:1", True)])
+def test_a_client_for_grpc_has_the_ways_and_limits_of_one_for_rest(url, is_secure):
+    made = client._made(url, QdrantSettings(grpc_port=7, timeout=9), None)._client
+    assert (made._prefer_grpc, made._grpc_port, made._https, made._timeout) == (True, 7, is_secure, 9)
+    assert made._grpc_options["grpc.enable_retries"] == 0
+    assert not client._made(url, QdrantSettings(), None)._client._prefer_grpc

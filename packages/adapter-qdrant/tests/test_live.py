@@ -5,17 +5,20 @@ import json
 import os
 import sys
 import traceback
+from dataclasses import replace
 from urllib.parse import urlsplit
 from uuid import uuid4
 
 import pytest
 
+from adapter_conformance import ALL_CASES, run_case
 from adapter_conformance.live import Servers
 from adapter_core import MemoryAdapterUnavailable, MemoryItem
 from adapter_core.testing import Container
 from adapter_qdrant import QdrantMemoryStore, harness, live
 from adapter_qdrant.stub import QdrantStub, Request
 from adapter_qdrant.stub_engine import LocalEngine
+from adapter_qdrant.stub_grpc import QdrantGrpcStub
 
 KEY = "sesame-key"
 INSECURE = pytest.mark.filterwarnings("ignore:Api key is used with an insecure connection:UserWarning")
@@ -76,6 +79,22 @@ async def test_the_suite_runs_by_url_over_the_wire_and_leaves_no_collection(tmp_
     assert (report["environment"], report["certified"]) == ("live", False)
     assert report["engine_version"].endswith("-stub")  # nobody can take it for a server
     assert {case["id"]: case["status"] for case in report["cases"]} == dict.fromkeys(CASES, "passed")
+
+
+async def test_the_cases_pass_by_grpc_too_and_leave_no_collection():
+    async with QdrantGrpcStub(LocalEngine(), log=False) as stub:
+
+        class ByGrpc(live.QdrantLiveHarness):
+            def settings(self):
+                return replace(super().settings(), grpc_port=stub.grpc_port)
+
+        for case in (one for one in ALL_CASES if one.id in CASES):
+            made = ByGrpc(stub.url)
+            result = await run_case(case, made, "qdrant", "live")
+            await made.close()
+            assert (case.id, result.status, result.reason) == (case.id, "passed", result.reason)
+        left = await stub.ask(Request("GET", "/collections"))
+        assert json.loads(left.body)["result"] == {"collections": []}
 
 
 @INSECURE

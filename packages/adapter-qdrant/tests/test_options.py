@@ -4,6 +4,7 @@ import subprocess
 import sys
 
 import pytest
+from qdrant_client import AsyncQdrantClient
 
 from adapter_core import MemoryAdapterError, SupportsRevisions, open_store
 from adapter_qdrant import Embedder, QdrantMemoryStore, QdrantSettings
@@ -75,7 +76,8 @@ def test_a_key_is_never_shown():
         {"collection": ""}, {"collection": "a/b"}, {"collection": "x" * 201}, {"durability": "power"},
         {"timeout": 0}, {"timeout": 1.5}, {"pool_size": True}, {"shard_number": 0}, {"replication_factor": -1},
         {"write_consistency_factor": 0}, {"read_consistency": "most"}, {"read_consistency": 0},
-        {"write_ordering": "strict"},
+        {"write_ordering": "strict"}, {"grpc_port": 0}, {"grpc_port": 65_536}, {"grpc_port": "6334"},
+        {"grpc_port": True},
     ],
     ids=str,
 )  # fmt: skip
@@ -101,6 +103,14 @@ def test_a_key_is_for_a_server_of_our_own_connection():
     for place in (":memory:", "path:here"):
         with pytest.raises(MemoryAdapterError, match="api_key"):
             QdrantMemoryStore(place, api_key="sesame")
+
+
+def test_a_grpc_port_is_for_a_server_of_our_own_connection():
+    settings = QdrantSettings(grpc_port=6334)
+    for place in (":memory:", "path:here", AsyncQdrantClient(":memory:")):
+        with pytest.raises(MemoryAdapterError, match="grpc_port"):
+            QdrantMemoryStore(place, settings=settings)
+    assert open_store("qdrant+http://localhost", grpc_port=6334)._settings == settings
 
 
 @pytest.mark.parametrize(

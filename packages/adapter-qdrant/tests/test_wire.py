@@ -1,15 +1,22 @@
-"""The store through the real client and over the wire; at the other end a stub, not a Qdrant."""
+"""The store through the real client and over the wire; at the other end a stub, not a Qdrant.
+
+By REST and by gRPC: what is asked and what comes of each answer are the same.
+"""
 
 import asyncio
+import gc
 import json
 import logging
 import subprocess
 import sys
 import traceback
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from uuid import uuid4
 
+import grpc
 import pytest
+from qdrant_client import AsyncQdrantClient
 
 from adapter_core import (
     AnyOf,
@@ -21,6 +28,7 @@ from adapter_core import (
 from adapter_qdrant import Embedder, QdrantMemoryStore, QdrantSettings
 from adapter_qdrant.stub import QdrantStub, Request, Scripted, failure, success
 from adapter_qdrant.stub_engine import LocalEngine
+from adapter_qdrant.stub_grpc import QdrantGrpcStub
 
 BOUND = 20
 """Seconds after which a wait has failed."""
@@ -59,10 +67,25 @@ WRITES = {
 }
 
 
+STUBS = {"rest": QdrantStub, "grpc": QdrantGrpcStub}
+by_rest = pytest.mark.parametrize("kind", ["rest"], indirect=True)
+by_grpc = pytest.mark.parametrize("kind", ["grpc"], indirect=True)
+
+
+@pytest.fixture(params=STUBS)
+def kind(request):
+    return STUBS[request.param]
+
+
 @pytest.fixture
-async def stub():
-    async with QdrantStub(LocalEngine()) as stub:
+async def stub(kind):
+    async with kind(LocalEngine()) as stub:
         yield stub
+
+
+def store_on(stub, *, settings=None, **options):
+    settings = replace(settings or QdrantSettings(), grpc_port=stub.grpc_port)
+    return QdrantMemoryStore(stub.url, settings=settings, **options)
 
 
 @pytest.fixture
@@ -71,7 +94,7 @@ async def on_stub(stub):
     async with AsyncExitStack() as stack:
 
         async def make(**options):
-            store = await stack.enter_async_context(QdrantMemoryStore(stub.url, **options))
+            store = await stack.enter_async_context(store_on(stub, **options))
             store.known = await store.store(MemoryItem(content="known word", tags=["t"]))
             stub.forget()
             return store
@@ -97,6 +120,23 @@ async def fails(call, kind=MemoryAdapterUnavailable, match=None):
         await asyncio.wait_for(call, BOUND)
     assert type(raised.value) is kind or kind is not MemoryAdapterError
     return raised.value
+
+
+def channels(store):
+    """What a store goes by gRPC on; nothing if it does not."""
+    return store._driver._transport._client.native._client._grpc_channel_pool
+
+
+async def parted(store):
+    """Wait until what goes by gRPC has seen that its connection has ended."""
+    for channel in channels(store):
+        await asyncio.wait_for(channel.wait_for_state_change(grpc.ChannelConnectivity.READY), BOUND)
+
+
+async def reached(store):
+    """Wait until what goes by gRPC is connected again, which it tries by itself now and then."""
+    for channel in channels(store):
+        await asyncio.wait_for(channel.channel_ready(), BOUND)
 
 
 # What is sent
@@ -178,9 +218,9 @@ async def test_no_search_reads_tags(stub, on_stub):
 
 async def test_every_write_waits_until_it_is_applied(stub):
     embedder = Embedder(lambda texts: [[1.0, 2.0] for _ in texts], "e", 2)
-    async with QdrantMemoryStore(stub.url) as store:
+    async with store_on(stub) as store:
         await store.store(MemoryItem())
-    async with QdrantMemoryStore(stub.url, namespace="meant", embedder=embedder) as store:
+    async with store_on(stub, namespace="meant", embedder=embedder) as store:
         item = MemoryItem(content="word")
         await store.store(item)
         await store.store_many([item])
@@ -191,19 +231,34 @@ async def test_every_write_waits_until_it_is_applied(stub):
     assert {one.parameters.get("wait") for one in writes} == {"true"}
 
 
-async def test_on_a_replicated_collection_writes_are_ordered_and_reads_ask_a_quorum(stub, on_stub):
-    store = await on_stub(settings=QdrantSettings(replication_factor=3))
-    for call in (*READS.values(), *(call for _, call in WRITES.values())):
+@pytest.mark.parametrize("replicas", [None, 3])
+async def test_reads_ask_a_quorum_and_writes_to_several_replicas_are_ordered(stub, on_stub, replicas):
+    store = await on_stub(settings=QdrantSettings(replication_factor=replicas))
+    for call in (*READS.values(), *(call for _, call in WRITES.values()), type(store).reindex):
         await call(store)
+    ordering = None if replicas is None else "strong"
     for request in stub.sent("/points"):
         if request.operation == "points/count":
             continue  # the client has no such option there
-        asked = "consistency" if request.reads else "ordering"
-        assert request.parameters.get(asked) == ("quorum" if request.reads else "strong"), str(request)
+        asked, expected = ("consistency", "quorum") if request.reads else ("ordering", ordering)
+        assert request.parameters.get(asked) == expected, str(request)
+
+
+async def test_a_reindex_counts_nothing_and_sees_what_is_left_by_a_quorum(stub, on_stub):
+    store = await on_stub()
+    assert await store.reindex() == 0
+    assert not stub.sent("points/count")
+    assert {one.parameters["consistency"] for one in stub.requests if one.reads} == {"quorum"}
+
+
+async def test_a_collection_that_gets_more_replicas_later_is_read_by_a_quorum(stub, on_stub):
+    store = await on_stub(settings=QdrantSettings(read_consistency=2))
+    await store.retrieve(uuid4())
+    assert stub.requests[-1].parameters == {"consistency": "2"}
 
 
 async def test_a_new_collection_asks_that_a_majority_applies_each_write(stub):
-    async with QdrantMemoryStore(stub.url, settings=QdrantSettings(replication_factor=3)) as store:
+    async with store_on(stub, settings=QdrantSettings(replication_factor=3)) as store:
         await store.retrieve(uuid4())
     (made,) = [one for one in stub.sent("PUT") if not one.operation]
     assert made.json()["replication_factor"] == 3
@@ -215,7 +270,7 @@ async def test_a_new_collection_asks_that_a_majority_applies_each_write(stub):
 
 async def test_twenty_stores_that_set_up_at_once_all_keep_their_item(stub):
     async with AsyncExitStack() as stack:
-        stores = [await stack.enter_async_context(QdrantMemoryStore(stub.url)) for _ in range(20)]
+        stores = [await stack.enter_async_context(store_on(stub)) for _ in range(20)]
         items = [MemoryItem(content=n) for n in range(20)]
         await asyncio.gather(*(store.store(item) for store, item in zip(stores, items, strict=True)))
         found = await stores[0].search(MemoryQuery(limit=50))
@@ -235,7 +290,7 @@ async def indexed_fields(stub):
 
 @pytest.mark.parametrize("step", ["GET /", "PUT /collections/memories", "index", "POST", "PUT"])
 async def test_a_set_up_that_was_broken_off_goes_on_with_the_next_call(stub, step):
-    async with QdrantMemoryStore(stub.url) as store:
+    async with store_on(stub) as store:
         stub.script(Scripted(on=step, status=503, body=failure("busy")))
         await fails(store.store(MemoryItem()))
         assert stub.unused == 0
@@ -244,8 +299,8 @@ async def test_a_set_up_that_was_broken_off_goes_on_with_the_next_call(stub, ste
         assert await store.search(MemoryQuery()) == [item]
 
 
-async def test_a_server_that_is_too_old_is_refused():
-    async with QdrantStub(LocalEngine(server_version="1.15.5")) as stub, QdrantMemoryStore(stub.url) as store:
+async def test_a_server_that_is_too_old_is_refused(kind):
+    async with kind(LocalEngine(server_version="1.15.5")) as stub, store_on(stub) as store:
         await fails(store.store(MemoryItem()), MemoryAdapterError, r"1\.15\.5")
         assert not any(not one.reads for one in stub.requests)
 
@@ -287,6 +342,19 @@ async def test_an_answer_that_the_server_cannot_serve_is_unavailable_on_every_ve
     assert await store.retrieve(store.known) is not None
 
 
+@pytest.mark.parametrize("script", [Scripted(status=503), Scripted(status=200, body=b"{"), Scripted(cut=0)])
+async def test_a_write_whose_first_read_fails_has_written_nothing(stub, on_stub, script):
+    store = await on_stub()
+    for _, write in WRITES.values():
+        stub.forget()
+        stub.script(script)
+        error = await fails(write(store), match="nothing was written")
+        assert not error.outcome_unknown
+        assert all(one.reads for one in stub.requests)
+        if script.cut is not None:
+            await parted(store)
+
+
 @pytest.mark.parametrize("status", [400, 409, 413, 422])
 async def test_an_answer_that_refuses_is_an_error_and_nothing_is_stored(stub, on_stub, status):
     store = await on_stub()
@@ -307,7 +375,7 @@ async def test_a_server_that_says_when_to_come_back_is_not_asked_again_by_itself
     for on, call in ((WRITE, lambda: store.store(MemoryItem())), ("", lambda: store.retrieve(uuid4()))):
         stub.forget()
         stub.script(Scripted(on=on, status=429, body=failure(QUOTED), headers={"retry-after": when}))
-        error = await fails(call(), match="overloaded")
+        error = await fails(call(), match="overloaded|RESOURCE_EXHAUSTED")
         assert QUOTED not in shown(error)
         assert not error.outcome_unknown
         assert requests(stub) == ([GUARD, WRITE] if on else [GUARD])
@@ -335,6 +403,7 @@ UNREADABLE = [
 ]
 
 
+@by_rest
 @pytest.mark.parametrize("body", UNREADABLE)
 async def test_an_answer_that_cannot_be_read_is_an_error_and_never_an_empty_result(stub, on_stub, body):
     store = await on_stub()
@@ -395,6 +464,7 @@ async def test_a_connection_that_is_reset_in_an_answer_is_unavailable_on_every_v
         assert not error.outcome_unknown
         assert len(stub.requests) == 1  # no retry
         stub.forget()
+        await parted(store)
     assert await store.retrieve(store.known) is not None
 
 
@@ -407,6 +477,7 @@ async def test_a_lost_acknowledgement_is_an_unknown_outcome_and_a_second_store_l
     assert error.outcome_unknown
     assert "unknown" in str(error)
     assert requests(stub) == [GUARD, WRITE]  # no retry
+    await parted(store)
     assert await store.retrieve(item.id) == item
     await store.store(item)
     assert len(await store.search(MemoryQuery(text="once"))) == 1
@@ -417,6 +488,7 @@ async def test_a_write_that_the_server_never_did_leaves_nothing(stub, on_stub):
     item = MemoryItem()
     stub.script(Scripted(on=WRITE, status=200, cut=0))
     assert (await fails(store.store(item))).outcome_unknown
+    await parted(store)
     assert await store.retrieve(item.id) is None
 
 
@@ -441,7 +513,7 @@ async def test_a_server_that_says_nothing_is_unavailable_in_time_on_every_verb(s
 async def test_a_server_that_says_nothing_when_asked_to_connect_is_unavailable_in_time(stub):
     held = asyncio.Event()
     stub.script(Scripted(hold=held))
-    async with QdrantMemoryStore(stub.url, settings=quick()) as store:
+    async with store_on(stub, settings=quick()) as store:
         error = await fails(store.store(MemoryItem()))
         assert not error.outcome_unknown
         assert len(stub.requests) == 1
@@ -456,15 +528,17 @@ async def test_an_outage_and_its_end_are_met_on_every_verb(stub, on_stub):
         error = await fails(call(store))
         assert not error.outcome_unknown  # no connection: nothing was sent
     await stub.accept()
+    await reached(store)
     assert await store.retrieve(store.known) is not None
     await store.store(MemoryItem())
 
 
 async def test_a_server_that_is_not_there_yet_is_met_by_a_later_call(stub):
-    async with QdrantMemoryStore(stub.url) as store:
+    async with store_on(stub) as store:
         await stub.refuse()
         for _ in range(2):
-            await fails(store.store(MemoryItem()), match="nothing was sent")
+            error = await fails(store.store(MemoryItem()), match="nothing was sent|AioRpcError")
+            assert not error.outcome_unknown
         await stub.accept()
         await store.store(MemoryItem())
 
@@ -474,6 +548,7 @@ async def test_a_restarted_server_is_met_again_although_connections_were_kept(st
     await asyncio.gather(*(store.search(MemoryQuery()) for _ in range(5)))
     assert 1 <= stub.connections <= 16
     await stub.refuse()
+    await parted(store)
     await stub.accept()
     assert await store.retrieve(store.known) is not None
 
@@ -487,6 +562,21 @@ async def test_close_leaves_no_connection(stub, on_stub):
     assert not stub.connections
 
 
+async def test_close_leaves_no_connection_after_calls_that_failed(stub, on_stub):
+    store = await on_stub()
+    gc.disable()
+    try:
+        for headers in ({}, {"retry-after": "1"}):
+            for status in (404, 429, 503):
+                stub.script(Scripted(status=status, body=failure(QUOTED), headers=headers))
+                await fails(store.retrieve(uuid4()))
+        await store.close()
+        await asyncio.wait_for(stub.left(), BOUND)
+    finally:
+        gc.enable()
+
+
+@by_rest
 async def test_more_calls_than_connections_wait_for_one_another(stub, on_stub):
     store = await on_stub(settings=QdrantSettings(pool_size=2))
     held = asyncio.Event()
@@ -536,7 +626,7 @@ async def test_a_cancelled_write_is_whole_and_leaves_the_client_usable(stub, on_
 async def test_a_cancelled_set_up_is_done_by_the_next_call(stub):
     held = asyncio.Event()
     stub.script(Scripted(on="index", hold=held))
-    async with QdrantMemoryStore(stub.url) as store:
+    async with store_on(stub) as store:
         call = asyncio.create_task(store.store(MemoryItem()))
         await asyncio.wait_for(stub.asked(1, "index"), BOUND)
         call.cancel()
@@ -548,16 +638,78 @@ async def test_a_cancelled_set_up_is_done_by_the_next_call(stub):
         assert await store.search(MemoryQuery()) == [item]
 
 
+# By gRPC alone
+
+GARBLED = [b"\xff\xff" + QUOTED.encode(), b"no message " + QUOTED.encode()]
+
+
+@by_grpc
+@pytest.mark.parametrize("body", GARBLED)
+async def test_a_message_that_cannot_be_read_is_an_error_and_never_an_empty_result(
+    stub, on_stub, body, caplog
+):
+    store = await on_stub()
+    for read in READS.values():
+        stub.script(Scripted(body=body))
+        error = await fails(read(store))
+        assert QUOTED not in shown(error)
+    for on, write in WRITES.values():
+        stub.script(Scripted(on=on, body=body))
+        error = await fails(write(store))
+        assert error.outcome_unknown
+        assert QUOTED not in shown(error)
+        store.known = await store.store(MemoryItem())
+    assert stub.unused == 0
+    assert QUOTED not in caplog.text
+
+
+@by_grpc
+async def test_an_empty_message_is_no_acknowledgement(stub, on_stub):
+    store = await on_stub()
+    for on, write in WRITES.values():
+        stub.script(Scripted(on=on, body=b""))
+        assert (await fails(write(store))).outcome_unknown
+        store.known = await store.store(MemoryItem())
+    assert stub.unused == 0
+
+
+@by_grpc
+async def test_all_calls_of_a_store_share_one_connection(stub, on_stub):
+    store = await on_stub()
+    await asyncio.gather(*(store.search(MemoryQuery()) for _ in range(40)))
+    assert stub.connections == 1
+
+
+@by_grpc
+async def test_an_injected_client_may_prefer_grpc(stub):
+    client = AsyncQdrantClient(
+        url=stub.url, grpc_port=stub.grpc_port, prefer_grpc=True, check_compatibility=False, timeout=1
+    )
+    held = asyncio.Event()
+    async with QdrantMemoryStore(client) as store:
+        item = MemoryItem(content="word", tags=["t"])
+        await store.store(item)
+        assert await store.retrieve(item.id) == item
+        stub.script(Scripted(on=WRITE, hold=held))
+        assert (await fails(store.store(item))).outcome_unknown
+        held.set()
+        stub.script(Scripted(on=WRITE, status=400, body=failure(QUOTED)))
+        assert QUOTED not in shown(await fails(store.store(item), MemoryAdapterError))
+    await client.close()
+    async with QdrantMemoryStore(client) as store:
+        await fails(store.retrieve(item.id))
+
+
 # Keys
 
 INSECURE = pytest.mark.filterwarnings("ignore:Api key is used with an insecure connection:UserWarning")
 
 
 @INSECURE
-async def test_the_key_is_sent_and_never_shown(caplog):
+async def test_the_key_is_sent_and_never_shown(kind, caplog):
     caplog.set_level(logging.DEBUG)
-    async with QdrantStub(LocalEngine(), api_key=KEY) as stub:
-        async with QdrantMemoryStore(stub.url, api_key=KEY) as store:
+    async with kind(LocalEngine(), api_key=KEY) as stub:
+        async with store_on(stub, api_key=KEY) as store:
             item = MemoryItem(content="word")
             await store.store(item)
             assert await store.search(MemoryQuery()) == [item]
@@ -573,29 +725,40 @@ async def test_the_key_is_sent_and_never_shown(caplog):
 
 @INSECURE
 @pytest.mark.parametrize("key", [None, "another-key"])
-async def test_a_missing_and_a_wrong_key_are_unavailable_and_not_shown(key):
+async def test_a_missing_and_a_wrong_key_are_unavailable_and_not_shown(kind, key):
     async with (
-        QdrantStub(LocalEngine(), api_key=KEY) as stub,
-        QdrantMemoryStore(stub.url, api_key=key) as store,
+        kind(LocalEngine(), api_key=KEY) as stub,
+        store_on(stub, api_key=key) as store,
     ):
         for call in (READS["retrieve"], READS["search"], WRITES["store"][1], WRITES["clear"][1]):
-            error = await fails(call(store), match="401")
+            error = await fails(call(store), match="401|UNAUTHENTICATED")
             assert not error.outcome_unknown
             assert key is None or key not in shown(error)
 
 
 @INSECURE
-async def test_a_key_that_may_only_read_reads_and_is_refused_its_writes():
-    async with QdrantStub(LocalEngine(), api_key=KEY, read_only_key="reader") as stub:
-        async with QdrantMemoryStore(stub.url, api_key=KEY) as store:
+async def test_a_key_that_may_only_read_reads_and_is_refused_its_writes(kind):
+    async with kind(LocalEngine(), api_key=KEY, read_only_key="reader") as stub:
+        async with store_on(stub, api_key=KEY) as store:
             item = MemoryItem(content="word")
             await store.store(item)
-        async with QdrantMemoryStore(stub.url, api_key="reader") as store:
+        async with store_on(stub, api_key="reader") as store:
             assert await store.retrieve(item.id) == item
             assert await store.search(MemoryQuery(text="word")) == [item]
             store.known = item.id
             for _, call in WRITES.values():
-                assert not (await fails(call(store), match="403")).outcome_unknown
+                assert not (await fails(call(store), match="403|PERMISSION_DENIED")).outcome_unknown
+
+
+@pytest.mark.filterwarnings("always:Api key is used with an insecure connection:UserWarning")
+async def test_a_store_warns_of_an_insecure_connection_as_often_as_one_client_does(kind, recwarn):
+    async with kind(LocalEngine(), api_key=KEY) as stub:
+        await AsyncQdrantClient(url=stub.url, api_key=KEY, check_compatibility=False).close()
+        alone = len(recwarn)
+        async with store_on(stub, api_key=KEY) as store:
+            await asyncio.gather(*(store.store(MemoryItem()) for _ in range(5)))
+            await store.search(MemoryQuery())
+    assert (alone, len(recwarn)) == (1, 2)
 
 
 # Values

@@ -1,8 +1,4 @@
-"""The one module that uses qdrant_client; it is loaded when a store connects.
-
-An error of the client keeps what it is and loses what it may show: a server quotes what it was
-sent, and a body that cannot be read holds items.
-"""
+"""The one module that uses qdrant_client, with `errors`; it is loaded when a store connects."""
 
 from collections.abc import Awaitable, Mapping, Sequence
 from pathlib import Path
@@ -11,12 +7,11 @@ from uuid import UUID
 
 import httpx
 from qdrant_client import AsyncQdrantClient, models
-from qdrant_client.common.client_exceptions import QdrantException
-from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedResponse
 from qdrant_client.local.async_qdrant_local import AsyncQdrantLocal
 
 from adapter_core import MemoryAdapterError, MemoryAdapterUnavailable
 
+from . import errors
 from .settings import QdrantSettings
 from .transport import (
     Acknowledgement,
@@ -36,15 +31,12 @@ T = TypeVar("T")
 MEMORY = ":memory:"
 PATH = "path:"
 
-_REFUSED = frozenset({401, 403, 404, 429})  # answers after which nothing was done
-_NOTHING_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.UnsupportedProtocol)
-_FAILURES = (
-    UnexpectedResponse,
-    QdrantException,  # an answer 429 that says when to come back
-    ResponseHandlingException,
-    ValueError,
-    AssertionError,  # the client asserts that an answer has a result
-)
+_CHANNEL: Mapping[str, Any] = {
+    "grpc.enable_retries": 0,
+    # an outage is over when the server is back; by itself a channel waits up to two minutes longer
+    "grpc.initial_reconnect_backoff_ms": 100,
+    "grpc.max_reconnect_backoff_ms": 1_000,
+}
 _INDEXES: Mapping[IndexKind, Any] = {
     "keyword": models.KeywordIndexParams(type=models.KeywordIndexType.KEYWORD),
     "tenant": models.KeywordIndexParams(type=models.KeywordIndexType.KEYWORD, is_tenant=True),
@@ -76,9 +68,12 @@ class Client:
         self._name = settings.collection
         self._settings = settings
         consistency = settings.read_consistency
+        # always asked for: a shard of one replica answers as it would without, and a collection may get
+        # further replicas while a store is open
         self._consistency = (
             consistency if isinstance(consistency, int) else models.ReadConsistencyType(consistency)
         )
+        # not asked for where there is one replica, which would do the writes of a shard one by one
         self._ordering = models.WriteOrdering(settings.write_ordering)
 
     @property
@@ -99,7 +94,7 @@ class Client:
         try:
             info = await self._asked(self._client.get_collection(self._name))
         except MemoryAdapterUnavailable as error:
-            if isinstance(error, _CollectionGone):
+            if isinstance(error, errors.CollectionGone):
                 return None
             raise
         params = info.config.params
@@ -143,13 +138,10 @@ class Client:
         """Make something, unless another store has made it meanwhile."""
         try:
             await self._asked(making)
-        except UnexpectedResponse as error:
-            # a collection that exists is a conflict, or in some releases a bad request; the set-up
-            # looks afterwards whether it is there
-            if error.status_code not in (400, 409):
-                raise
-        except ValueError:
-            if not self.is_local:
+        except Exception as error:
+            # the set-up looks afterwards whether it is there
+            is_there = isinstance(error, ValueError) if self.is_local else errors.is_conflict(error)
+            if not is_there:
                 raise
 
     # Points
@@ -183,7 +175,7 @@ class Client:
     async def retrieve(self, ids: Sequence[UUID], fields: Sequence[str]) -> Sequence[Found]:
         records = await self._asked(
             self._client.retrieve(
-                self._name, list(map(str, ids)), with_payload=list(fields), consistency=self._read
+                self._name, list(map(str, ids)), with_payload=list(fields), consistency=self._consistency
             )
         )
         return [_found(record) for record in records]
@@ -191,7 +183,7 @@ class Client:
     async def search(self, searches: Sequence[Search]) -> Sequence[Sequence[Found]]:
         requests = [_request(search) for search in searches]
         answers = await self._asked(
-            self._client.query_batch_points(self._name, requests, consistency=self._read)
+            self._client.query_batch_points(self._name, requests, consistency=self._consistency)
         )
         return [
             [_found(hit, hit.score, _number(hit.order_value)) for hit in answer.points] for answer in answers
@@ -207,7 +199,7 @@ class Client:
                 limit=limit,
                 offset=None if start is None else str(start),
                 with_payload=list(fields),
-                consistency=self._read,
+                consistency=self._consistency,
             )
         )
         return [_found(record) for record in records], None if following is None else _point_id(following)
@@ -216,10 +208,6 @@ class Client:
         return (
             await self._asked(self._client.count(self._name, count_filter=_filter(condition), exact=True))
         ).count
-
-    @property
-    def _read(self) -> Any:
-        return self._consistency if self.replicated else None
 
     # Answers and errors
 
@@ -231,56 +219,10 @@ class Client:
         """Wait for an answer, and raise an error that shows nothing of what was sent or read."""
         try:
             return await request
-        except _FAILURES as error:
-            failure = _local(error) if self.is_local else _safe(error)
+        except errors.FAILURES as error:
+            failure = errors.local(error) if self.is_local else errors.safe(error)
         # raised outside the handler, whose error would still be shown as the context
         raise failure
-
-
-class _CollectionGone(MemoryAdapterUnavailable):
-    """There is no such collection."""
-
-    def __init__(self, message: str) -> None:
-        super().__init__(message)
-
-
-def _safe(error: Exception) -> Exception:
-    """Give an error of a server, or of the client before one, without what it may quote."""
-    if isinstance(error, UnexpectedResponse):
-        quiet = UnexpectedResponse(error.status_code, error.reason_phrase, b"", httpx.Headers())
-        if error.status_code not in _REFUSED:
-            return quiet
-        kind = _CollectionGone if error.status_code == 404 else MemoryAdapterUnavailable
-        return _caused(kind(f"the server answered {error.status_code}; nothing was done"), quiet)
-    if isinstance(error, QdrantException):
-        overloaded = MemoryAdapterUnavailable("the server is overloaded; nothing was done")
-        return _caused(overloaded, QdrantException(type(error).__name__))
-    source = error.source if isinstance(error, ResponseHandlingException) else error
-    if isinstance(source, _NOTHING_SENT):
-        name = type(source).__name__
-        reason = f"no connection to the backend ({name}); nothing was sent"
-        return _caused(MemoryAdapterUnavailable(reason), error)
-    if isinstance(source, httpx.HTTPError | httpx.StreamError | OSError):
-        return error
-    # a body that cannot be read, which its error quotes
-    return ResponseHandlingException(ValueError(f"the answer cannot be read ({type(source).__name__})"))
-
-
-def _local(error: Exception) -> Exception:
-    """Give an error of the client's own engine, which raises a ValueError for whatever is wrong."""
-    if isinstance(error, ValueError) and "not found" in str(error):
-        return _CollectionGone("the collection is gone; nothing was done")
-    return error
-
-
-def _caused(error: Exception, cause: Exception) -> Exception:
-    error.__cause__ = cause
-    return error
-
-
-def is_broken(error: Exception) -> bool:
-    """Whether an error of the client means that the server was not asked or did not answer."""
-    return isinstance(error, ResponseHandlingException | QdrantException | httpx.HTTPError)
 
 
 def is_client(value: object) -> bool:
@@ -307,6 +249,7 @@ def _made(place: str, settings: QdrantSettings, api_key: str | None) -> AsyncQdr
             timeout=settings.timeout,
             check_compatibility=False,  # it would ask from a thread of its own; the set-up asks itself
             limits=limits,
+            **({} if settings.grpc_port is None else _by_grpc(settings.grpc_port)),
         )
     except RuntimeError as error:
         raise MemoryAdapterUnavailable("the folder is in use by another client") from error
@@ -315,6 +258,11 @@ def _made(place: str, settings: QdrantSettings, api_key: str | None) -> AsyncQdr
     except ValueError as error:
         reason = type(error).__name__
     raise MemoryAdapterError(f"the client cannot read the URL ({reason})")
+
+
+def _by_grpc(port: int) -> dict[str, Any]:
+    # the client's channels share one connection, whatever their number
+    return {"prefer_grpc": True, "grpc_port": port, "grpc_options": dict(_CHANNEL)}
 
 
 def _vector(size: int) -> models.VectorParams:

@@ -1,7 +1,8 @@
 """The driver: records and criteria as points of Qdrant, for one namespace."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Iterable, Iterator, Mapping, Sequence
+from typing import TypeVar
 from uuid import UUID
 
 from adapter_core import (
@@ -22,6 +23,8 @@ from .embedding import Embedder
 from .points import Document
 from .settings import QdrantSettings
 from .transport import Filter, Found, Point, Search, Sparse, Transport
+
+T = TypeVar("T")
 
 MAX_REQUEST = 24_000_000
 """Characters of a request; a larger batch is several. A server takes 32 MiB unless told otherwise."""
@@ -69,9 +72,9 @@ class QdrantDriver(DeletingDriver[Document], ScanningDriver[Document], Reindexin
             return status >= 500 or status in (401, 403, 404, 408, 429)
         if isinstance(error, OSError | MemoryError):
             return True
-        if type(error).__module__.partition(".")[0] not in ("qdrant_client", "httpx"):
+        if type(error).__module__.partition(".")[0] not in ("qdrant_client", "httpx", "grpc"):
             return False
-        from .client import is_broken  # noqa: PLC0415 - it is loaded, or this were not its error
+        from .errors import is_broken  # noqa: PLC0415 - it is loaded, or this were not its error
 
         return is_broken(error)
 
@@ -172,7 +175,7 @@ class QdrantDriver(DeletingDriver[Document], ScanningDriver[Document], Reindexin
 
     async def delete(self, item_id: UUID) -> bool:
         point = points.point_id(self._name, item_id)
-        found = await self._transport.retrieve([point, self._marker_id], GUARD)
+        found = await self._before_write(self._transport.retrieve([point, self._marker_id], GUARD))
         self._check_there(found)
         if not any(points.is_item(one, self._name) for one in found):
             return False
@@ -181,15 +184,16 @@ class QdrantDriver(DeletingDriver[Document], ScanningDriver[Document], Reindexin
         return True
 
     async def clear(self) -> int:
-        await self._look()
         ours = points.all_of(*points.items_of(self._name))
-        count = await self._transport.count(ours)
+        await self._before_write(self._look())
+        # only told, and so not asked of several replicas; what is deleted is up to the condition
+        count = await self._before_write(self._transport.count(ours))
         schema.check_done(await self._transport.delete(ours))
         return count
 
     async def drop_namespace(self) -> None:
         """Delete every item and the namespace's own point in one request."""
-        await self._look()
+        await self._before_write(self._look())
         kinds = points.any_of("record", [points.ITEM, points.NAMESPACE])
         ours = points.all_of(points.equals("namespace", self._name), kinds)
         schema.check_done(await self._transport.delete(ours))
@@ -264,7 +268,9 @@ class QdrantDriver(DeletingDriver[Document], ScanningDriver[Document], Reindexin
         known = await schema.remembered(self._transport, self._name)
         if known is None:
             raise _gone()
-        if await self._transport.count(self._outdated()):
+        # listed, since the client's count does not ask the replicas for what most of them have
+        left, _ = await self._transport.scroll(self._outdated(), ("stamp",), start=None, limit=1)
+        if left:
             if known != (self._signed, True):
                 await self._remember(unfinished=True)
             return False
@@ -319,11 +325,25 @@ class QdrantDriver(DeletingDriver[Document], ScanningDriver[Document], Reindexin
         The write itself never replaces a foreign point; but it does not say so either.
         """
         wanted = list(ids)
-        found = {one.id: one for one in await self._transport.retrieve([self._marker_id, *wanted], GUARD)}
+        read = await self._before_write(self._transport.retrieve([self._marker_id, *wanted], GUARD))
+        found = {one.id: one for one in read}
         marker = found.pop(self._marker_id, None)
         self._check_marker([] if marker is None else [marker])
         if not all(points.is_item(one, self._name) for one in found.values()):
             raise MemoryAdapterError("a record under this identity is not this adapter's")
+
+    async def _before_write(self, reading: Awaitable[T]) -> T:
+        """Wait for what a write reads first; where that fails, nothing was written."""
+        try:
+            return await reading
+        except MemoryAdapterError:
+            raise
+        except Exception as error:
+            if not self.is_unavailable(error):
+                raise
+            raise MemoryAdapterUnavailable(
+                f"the backend is unavailable ({type(error).__name__}); nothing was written"
+            ) from error
 
     async def _look(self) -> None:
         """See that the namespace is still there."""

@@ -14,6 +14,7 @@ POOL_SIZE = 16
 ReadConsistency = Literal["majority", "quorum", "all"]
 WriteOrdering = Literal["weak", "medium", "strong"]
 
+_LAST_PORT = 65_535
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]{0,199}")
 
 
@@ -27,6 +28,8 @@ class QdrantSettings:
             `volatile` for `:memory:`, where it is taken so by itself. Checked when connecting.
         timeout: Seconds to connect, and seconds that a request may wait for its answer.
         pool_size: How many connections the store opens at most, when they are needed.
+        grpc_port: The port of the server, often 6334, where every request goes by gRPC, over one
+            connection; None: by REST.
         shard_number: How many shards a new collection has; None: as the server has it set.
         replication_factor: How many replicas each shard of a new collection has; None: as the
             server has it set.
@@ -46,6 +49,7 @@ class QdrantSettings:
     durability: Durability = "crash"
     timeout: int = REQUEST_TIMEOUT
     pool_size: int = POOL_SIZE
+    grpc_port: int | None = None
     shard_number: int | None = None
     replication_factor: int | None = None
     write_consistency_factor: int | None = None
@@ -64,9 +68,11 @@ class QdrantSettings:
             )
         _check_count("timeout", self.timeout)
         _check_count("pool_size", self.pool_size)
-        for option in ("shard_number", "replication_factor", "write_consistency_factor"):
+        for option in ("grpc_port", "shard_number", "replication_factor", "write_consistency_factor"):
             if getattr(self, option) is not None:
                 _check_count(option, getattr(self, option))
+        if self.grpc_port is not None and self.grpc_port > _LAST_PORT:
+            raise MemoryAdapterError(f"grpc_port must be at most {_LAST_PORT}")
         if self.read_consistency not in get_args(ReadConsistency):
             _check_count("read_consistency", self.read_consistency)
         if self.write_ordering not in get_args(WriteOrdering):

@@ -133,7 +133,7 @@ class QdrantMemoryStore(
         _check_options(namespace, api_key, embedder, settings)
         if transport is None:
             settings = _with_durability(url_or_client, settings)
-            transport = ClientTransport(_place(url_or_client, api_key), settings, api_key)
+            transport = ClientTransport(_place(url_or_client, api_key, settings), settings, api_key)
         self._settings = settings
         # a folder serves one client at a time
         is_path = isinstance(url_or_client, str) and url_or_client.startswith(_PATH)
@@ -273,9 +273,9 @@ def _with_durability(url_or_client: Any, settings: QdrantSettings) -> QdrantSett
     return settings
 
 
-def _place(url_or_client: Any, api_key: str | None) -> Any:
+def _place(url_or_client: Any, api_key: str | None, settings: QdrantSettings) -> Any:
     if isinstance(url_or_client, str):
-        _check_url(url_or_client, api_key)
+        _check_url(url_or_client, api_key, settings.grpc_port)
         return url_or_client
     if "qdrant_client" in sys.modules:  # else nobody can have made a client
         from .client import is_client  # noqa: PLC0415 - the client library is loaded already
@@ -283,14 +283,18 @@ def _place(url_or_client: Any, api_key: str | None) -> Any:
         if is_client(url_or_client):
             if api_key is not None:
                 raise MemoryAdapterError("an injected client has its own api_key")
+            if settings.grpc_port is not None:
+                raise MemoryAdapterError("an injected client has its own grpc_port")
             return url_or_client
     raise MemoryAdapterError("a URL, path:DIR, :memory: or an AsyncQdrantClient is needed")
 
 
-def _check_url(url: str, api_key: str | None) -> None:
+def _check_url(url: str, api_key: str | None, grpc_port: int | None) -> None:
     if url == _MEMORY or (url.startswith(_PATH) and url != _PATH):
         if api_key is not None:
             raise MemoryAdapterError("an api_key is for a server")
+        if grpc_port is not None:
+            raise MemoryAdapterError("a grpc_port is for a server")
         return
     scheme, separator, _ = url.partition("://")
     if not separator or scheme not in _SERVERS:

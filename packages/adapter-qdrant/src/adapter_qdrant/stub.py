@@ -162,6 +162,11 @@ class QdrantStub:
         return f"http://{HOST}:{self._port}"
 
     @property
+    def grpc_port(self) -> int | None:
+        """Where it speaks gRPC instead; None: nowhere."""
+        return None
+
+    @property
     def connections(self) -> int:
         """How many connections are open."""
         return len(self._serving)
