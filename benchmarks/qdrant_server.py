@@ -67,7 +67,7 @@ class CannedEngine:
                 "config": {
                     "params": vectors,
                     "hnsw_config": {"m": 16, "ef_construct": 100, "full_scan_threshold": 10_000},
-                    "optimizer_config": _OPTIMIZER,
+                    "optimizer_config": OPTIMIZER,
                     "metadata": self._made.get("metadata"),
                 },
                 "payload_schema": self._indexes,
@@ -116,7 +116,7 @@ class CannedEngine:
         return success({"count": len(self._points)})
 
 
-_OPTIMIZER = {
+OPTIMIZER: Mapping[str, Any] = {
     "deleted_threshold": 0.2,
     "vacuum_min_vector_number": 1000,
     "default_segment_number": 0,

@@ -2,7 +2,9 @@
 
 No Qdrant is at hand where these benchmarks run, and one would not change what is compared: the same
 requests, made by our store and by `AsyncQdrantClient` alone. So both speak to canned answers in
-another process (see `qdrant_server`), and the times are those of the client and the wire.
+another process (see `qdrant_server`), and the times are those of the client and the wire. One of
+ours goes by gRPC, to a server of its own that gives the same answers (`qdrant_grpc_server`); it
+stands beside the same raw client by REST, and so beside ours.
 
 Raw makes the calls of our driver with the same limits of connections, builds its points and its
 items with the functions of core and of the adapter, and its conditions with the client's own models.
@@ -14,6 +16,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 from uuid import UUID
 
 import httpx
@@ -46,16 +49,22 @@ SIZES = (1_000,)
 """Nothing is looked up, so no other size differs."""
 
 _GUARD = [*driver.GUARD]
+_QUORUM = models.ReadConsistencyType.QUORUM
 
 
 def contenders() -> list[Contender]:
     """Give all."""
-    return [Ours("ours", coalesce=True), Ours("not coalescing", coalesce=False), Raw()]
+    return [
+        Ours("ours", coalesce=True),
+        OursByGrpc("ours, gRPC", coalesce=True),
+        Ours("not coalescing", coalesce=False),
+        Raw(),
+    ]
 
 
 def versions() -> dict[str, str]:
     """Give the versions of the distributions."""
-    return installed(("adapter-qdrant", "qdrant-client", "httpx"))
+    return installed(("adapter-qdrant", "qdrant-client", "httpx", "grpcio"))
 
 
 class CannedContender(Contender):
@@ -63,9 +72,10 @@ class CannedContender(Contender):
 
     indexes = INDEXES
     durability = DURABILITY
+    server = "benchmarks.qdrant_server"
 
     async def setup(self, folder: Path) -> None:  # noqa: ARG002 - the server keeps no file
-        command = (sys.executable, "-m", "benchmarks.qdrant_server")
+        command = (sys.executable, "-m", self.server)
         self._server = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)  # noqa: S603, ASYNC220
         assert self._server.stdout is not None
         await self._open(self._server.stdout.readline().strip())
@@ -115,6 +125,25 @@ class Ours(CannedContender):
         return await self._store.search(query)
 
 
+class OursByGrpc(Ours):
+    """The same store, which goes by gRPC."""
+
+    server = "benchmarks.qdrant_grpc_server"
+
+    def __init__(self, name: str, *, coalesce: bool) -> None:
+        super().__init__(name, coalesce=coalesce)
+        self.full_name += ", grpc_port=…"
+
+    async def _open(self, url: str) -> None:
+        self._store = QdrantMemoryStore(
+            url,
+            namespace=NAMESPACE,
+            filters=FILTERS,
+            coalesce=self._coalesce,
+            settings=QdrantSettings(grpc_port=urlsplit(url).port),
+        )
+
+
 class Raw(CannedContender):
     """`AsyncQdrantClient`, for the calls and the queries of this benchmark and no others."""
 
@@ -150,7 +179,9 @@ class Raw(CannedContender):
     async def retrieve(self, item_id: UUID) -> MemoryItem | None:
         point = str(points.point_id(self._space, item_id))
         wanted = [point, str(self._marker)]
-        found = await self._client.retrieve(self._collection, wanted, with_payload=[*driver.READ])
+        found = await self._client.retrieve(
+            self._collection, wanted, with_payload=[*driver.READ], consistency=_QUORUM
+        )
         known = {record.id: record.payload or {} for record in found}
         assert str(self._marker) in known
         return _item(known[point], tags=True) if point in known else None
@@ -194,7 +225,9 @@ class Raw(CannedContender):
             with_payload=[*finding.FIELDS],
             **options,
         )
-        marker, answer = await self._client.query_batch_points(self._collection, [probe, search])
+        marker, answer = await self._client.query_batch_points(
+            self._collection, [probe, search], consistency=_QUORUM
+        )
         self._check(marker.points[0])
         return [_item(hit.payload or {}, tags=False) for hit in answer.points[:limit]]
 
@@ -202,7 +235,9 @@ class Raw(CannedContender):
         for begin in range(0, len(written), driver.MAX_POINTS):
             chunk = written[begin : begin + driver.MAX_POINTS]
             wanted = [str(self._marker), *(str(point.id) for point in chunk)]
-            marker, *others = await self._client.retrieve(self._collection, wanted, with_payload=_GUARD)
+            marker, *others = await self._client.retrieve(
+                self._collection, wanted, with_payload=_GUARD, consistency=_QUORUM
+            )
             self._check(marker)
             assert not others, "only new items are measured"
             result = await self._client.upsert(
