@@ -14,7 +14,7 @@ from adapter_core import check_item, index_tokens
 from benchmarks import backends, report
 from benchmarks.backends import postgres, sqlite
 from benchmarks.bars import BESIDE_RAW, OURS, verdicts
-from benchmarks.measure import TASKS, Effort, Series
+from benchmarks.measure import TASKS, Effort, Series, Turn, take_turns
 from benchmarks.operations import FEW, READS, RETRIEVE, SEARCHES, STORE, Entrant
 from benchmarks.run import ContendersDiffer, Plan, check, losing, run
 from benchmarks.words import KINDS
@@ -232,6 +232,23 @@ async def test_raw_sends_to_redis_what_ours_sends(on_redis, monkeypatch: pytest.
         batches.append([*sent])
     assert batches[0] == batches[1]
     assert len(batches[0]) == 4  # both parts are checked before the first is written
+
+
+async def test_a_contender_that_takes_much_longer_takes_part_in_the_first_rounds_only(monkeypatch) -> None:
+    now = 0.0
+
+    def call(seconds: float):
+        async def take(_: object) -> None:
+            nonlocal now
+            now += seconds
+
+        return Turn(take, lambda _number, count: [None] * count)
+
+    monkeypatch.setattr("benchmarks.measure.time.perf_counter", lambda: now)
+    effort = Effort(rounds=6, calls=8, seconds=1.0, least=2, slow_rounds=3)
+    series = await take_turns({"quick": call(0.25), "slow": call(8.0)}, effort)
+    assert [len(series[name].rounds) for name in ("quick", "slow")] == [6, 3]
+    assert series["slow"].over(series["quick"]).median == 32.0
 
 
 async def test_the_memory_of_a_server_is_measured_and_shown(tmp_path: Path) -> None:
