@@ -4,13 +4,17 @@ import json
 from uuid import UUID
 
 import grpc
+import httpx
 import pytest
 from qdrant_client import grpc as messages
 from qdrant_client import models
 from qdrant_client.conversions.conversion import GrpcToRest, RestToGrpc
+from qdrant_client.http.exceptions import UnexpectedResponse
 
 from adapter_core import Criteria, MemoryAdapterUnavailable
-from adapter_qdrant import QdrantSettings, client, errors, finding, points, schema
+from adapter_qdrant import QdrantDriver, QdrantSettings, client, errors, finding, points, schema
+from adapter_qdrant.stub_grpc import CODES
+from adapter_qdrant.testing import FakeQdrant
 from adapter_qdrant.transport import Point, Search, Sparse
 
 CRITERIA = Criteria(("ta", "tb"), (("fa",), ("fb", "fc")), ("wx", "wy"), -1.5, 99.0, 10)
@@ -127,6 +131,20 @@ def test_each_code_means_what_it_should_and_no_word_of_the_server_is_kept(name):
         assert type(safe) is type(error)
         assert errors.is_broken(safe) == (MEANINGS[name] == "open")
     assert errors.is_conflict(error) == (name in ("ALREADY_EXISTS", "INVALID_ARGUMENT"))
+
+
+@pytest.mark.parametrize("status", CODES)
+def test_a_code_means_what_the_answer_by_rest_means_that_it_stands_for(status):
+    answer = UnexpectedResponse(status, "sesame", b"sesame", httpx.Headers({"sesame": "sesame"}))
+    driver = QdrantDriver(FakeQdrant().transport(), "n", QdrantSettings(), None)
+    by_rest, by_grpc = [errors.safe(one) for one in (answer, grpc.aio.AioRpcError(CODES[status], None, None))]
+    for meaning in (
+        lambda one: type(one) if isinstance(one, MemoryAdapterUnavailable) else None,
+        driver.is_unavailable,
+        errors.is_conflict,
+    ):
+        if (status, meaning) != (422, errors.is_conflict):  # there is no code of its own for a bad value
+            assert meaning(by_rest) == meaning(by_grpc)
 
 
 @pytest.mark.parametrize(("url", "is_secure"), [("http://h:1", False), ("https://h:1", True)])
