@@ -294,3 +294,10 @@ async def test_scripts_that_the_server_has_forgotten_are_sent_again(on_server, b
     await beside.script_flush()
     assert await store.retrieve(item.id) == item
     assert len(await store.search(MemoryQuery())) == 1
+
+
+async def test_a_server_without_a_search_engine_is_left_as_it_was(on_server, beside, settings) -> None:
+    store = on_server(index="query-engine")
+    await unavailable(store.search(MemoryQuery()), 'index="keyspace" works on any server')
+    assert [key async for key in beside.scan_iter(match=f"{settings.prefix}*")] == []
+    assert await on_server(index="keyspace").search(MemoryQuery()) == []

@@ -10,6 +10,7 @@ from typer.testing import CliRunner, Result
 
 from memory_authority import SessionInfo, SessionMode, SqliteSessionStore
 from memory_authority.cli import app
+from memory_authority.cli._common import NO_FILE
 from memory_authority.testing.samples import ALICE, interrupted, opening, said
 
 OWNER = ["--agent", "helper", "--tenant", "acme", "--principal", "alice"]
@@ -127,7 +128,7 @@ def test_expire_asks_first(url: str, session: SessionInfo) -> None:
 
 def test_a_missing_file_is_not_made(tmp_path: Path) -> None:
     result = run(f"sqlite:///{tmp_path / 'none.db'}", "list")
-    assert (result.exit_code, result.stderr) == (1, "Error: there is no such file\n")
+    assert (result.exit_code, result.stderr) == (1, f"Error: {NO_FILE}\n")
     assert not (tmp_path / "none.db").exists()
 
 

@@ -14,6 +14,7 @@ from adapter_core import MemoryItem
 from adapter_sqlite import SqliteMemoryStore
 from memory_authority import RESERVED_FILTERS
 from memory_authority.cli import app
+from memory_authority.cli._common import NO_FILE
 
 OWNER = ["--agent", "guide", "--tenant", "acme", "--principal", "ada"]
 KEEP = ["--kind", "fact", "--by", "root"]
@@ -167,7 +168,7 @@ def test_a_missing_file_is_made_by_remembering_alone(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'none.db'}"
     for command in (["list"], ["export"], ["show", str(uuid4())], ["expire", "--yes"]):
         result = run(url, *command)
-        assert (result.exit_code, result.stderr) == (1, "Error: there is no such file\n")
+        assert (result.exit_code, result.stderr) == (1, f"Error: {NO_FILE}\n")
     assert not (tmp_path / "none.db").exists()
     remembered(url, "Ada sails")
     assert (tmp_path / "none.db").exists()

@@ -159,7 +159,8 @@ def test_a_dry_run_only_reports(urls, tmp_path) -> None:
 def test_an_empty_source_is_said(tmp_path) -> None:
     fill(tmp_path / "a.db", [])
     found = fidelity(f"sqlite:///{tmp_path / 'a.db'}", "template:///", "--dry-run")
-    assert (found.exit_code, found.stdout, found.stderr) == (0, "", "The source has no items.\n")
+    told = "Error: the source has no items; is this the right one?\nNothing was copied.\n"
+    assert (found.exit_code, found.stdout, found.stderr) == (1, "", told)
 
 
 # What is there already

@@ -119,6 +119,7 @@ class RedisDriver(
 
     async def _prepare(self, session: Session) -> None:
         await server.check_server(session, durability=self._durability, allow_eviction=self._allow_eviction)
+        await self._index.check(session)  # before a namespace is made that this server cannot serve
         (answer,) = await session.send(self._call(self._scripts.ready))
         if answer == b"!foreign":
             raise MemoryAdapterError("the key of the namespace is another program's")

@@ -13,8 +13,9 @@
 - `fields(record)`: further fields of the item's own hash, whose names begin with `library.HIDDEN`. The
   scripts never answer with them. An index that the server itself keeps over hashes puts here what it
   indexes. The hashes of a namespace are the keys that begin with `space.items`.
-- `prepare(session)`: runs when a store connects, once the namespace is there; it makes what is missing,
-  and raises `MemoryAdapterUnavailable` where the server cannot.
+- `check(session)`: runs when a store connects, before the namespace is made; it makes nothing, and raises
+  `MemoryAdapterUnavailable` where the server cannot serve the index.
+- `prepare(session)`: runs then, once the namespace is there; it makes what is missing.
 - `find(session, criteria, head)`: the search. `head` is the first three arguments of every script: the
   signature, what to watch, and whether it is time to look. `scripts.make(name, body)` makes a script of
   the index's own, in which `refusal(true)` gives why the call must not be done, `unfit()` why a short
@@ -100,6 +101,9 @@ class Index(ABC):
     def fields(self, record: Record[Document]) -> Sequence[str]:  # noqa: ARG002 - for those that have some
         """Give further fields of the item's hash: a name that begins with `HIDDEN`, a value, and so on."""
         return ()
+
+    async def check(self, session: Session) -> None:  # noqa: B027 - most servers can do what is needed
+        """See that the server can serve this index; nothing is made."""
 
     @abstractmethod
     async def prepare(self, session: Session) -> None:

@@ -70,6 +70,14 @@ class QueryEngineIndex(Index):
             *(TERMS, " ".join(terms)),
         )
 
+    async def check(self, session: Session) -> None:
+        """Ask the engine for the index; whether it is there does not matter.
+
+        Raises:
+            MemoryAdapterUnavailable: The server has no search engine.
+        """
+        await self._state(session)
+
     async def prepare(self, session: Session) -> None:
         """Make the engine's index if it is not there, and wait until it has read what was there before.
 

@@ -236,21 +236,24 @@ class Run:
 
 
 def told(error: BaseException) -> str:
-    """Name an error, its cause and the line that raised it.
+    """Name an error, its cause and the line that raised the first of them: an adapter's own, for most.
 
     Its text stays out of reports: a native message tends to hold values or a password.
     """
-    steps = traceback.extract_tb(error.__traceback__)
+    steps = traceback.extract_tb((error.__cause__ or error).__traceback__)
     place = f" ({Path(steps[-1].filename).name}, line {steps[-1].lineno})" if steps else ""
     cause = f" from {type(error.__cause__).__name__}" if error.__cause__ else ""
     return f"{type(error).__name__}{cause}{place}{_harmless(error)}"
+
+
+_WRONG_CALLS = ("unexpected keyword argument", "required positional argument", "abstract class")
 
 
 def _harmless(error: BaseException) -> str:
     """Give the text of an error where it can only speak of the author's own code."""
     if isinstance(error, ValidationError) and error.title == MemoryAdapterManifest.__name__:
         return ": " + "; ".join(one["msg"] for one in error.errors(include_input=False, include_url=False))
-    if isinstance(error, TypeError) and "unexpected keyword argument" in str(error):
+    if isinstance(error, TypeError) and any(words in str(error) for words in _WRONG_CALLS):
         return f": {error}"
     return ""
 

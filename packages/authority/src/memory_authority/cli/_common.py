@@ -15,6 +15,8 @@ SCHEMA_VERSION = 1
 
 DEFAULT_URL = "sqlite:///memory-authority.db"
 
+NO_FILE = "the database file is not there; name another one by --url or MEMORY_AUTHORITY_URL"
+
 # Plain help and one-line errors: the same in a terminal, a log and a pipe.
 PLAIN: dict[str, Any] = {
     "add_completion": False,

@@ -22,6 +22,7 @@ from memory_authority.screening import PatternScreen
 
 from ._common import (
     DEFAULT_URL,
+    NO_FILE,
     PLAIN,
     Agent,
     AsJson,
@@ -299,7 +300,7 @@ def _run(
         store = open_store(url, namespace=namespace, filters=RESERVED_FILTERS)
         memory = CuratedMemory(store, scope, screen=screen)
         if not create and url.startswith("sqlite:") and not Path(sqlite_path(url)).exists():
-            fail("there is no such file")  # the first call would make it
+            fail(NO_FILE)  # the first call would make it
         return asyncio.run(within())
     except InsufficientAuthority as error:
         fail("the store may not be the authority over memory:", *error.missing)

@@ -19,6 +19,7 @@ from memory_authority.transcript import AssistantMessage, SessionInfo, ToolMessa
 
 from ._common import (
     DEFAULT_URL,
+    NO_FILE,
     PLAIN,
     Agent,
     AsJson,
@@ -206,7 +207,7 @@ def run(url: str, call: Callable[[SqlSessionStore], Awaitable[ResultT]], *, crea
 
     try:
         if not create and url.startswith("sqlite:") and not Path(sqlite_path(url)).exists():
-            raise AuthorityError("there is no such file")  # opening it would make it
+            raise AuthorityError(NO_FILE)  # opening it would make it
         return asyncio.run(within())
     except MemoryAdapterError as error:
         fail(str(error))

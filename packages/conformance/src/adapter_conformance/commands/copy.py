@@ -124,6 +124,9 @@ async def _copied(copying: Copying, agreed: Agreed, outcome: _Outcome, *, dry: b
     with LateProgress(None) as progress:
         await copying.survey(lambda tally: progress.step("reading", begun=tally.items))
         outcome.read = True
+        if not copying.found.items:  # a mistyped source looks just like this
+            outcome.error, outcome.exit = "the source has no items; is this the right one?", Exit.FALSE
+            return
         outcome.needed = tuple(copying.found.hindrances(agreed))
         if not outcome.needed and not dry:
             total = copying.found.items
@@ -183,8 +186,6 @@ def _last(outcome: _Outcome, found: Tally, done: Tally) -> Iterator[str]:
             yield "Not all is copied. The same command goes on."
     elif outcome.error:
         yield "Nothing was copied."
-    elif not found.items:
-        yield "The source has no items."
     if outcome.needed:
         yield f"{'Stopped' if outcome.began else 'Nothing was copied'}. To copy, add {' '.join(outcome.needed)}"
 
