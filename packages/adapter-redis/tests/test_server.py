@@ -301,3 +301,54 @@ async def test_a_server_without_a_search_engine_is_left_as_it_was(on_server, bes
     await unavailable(store.search(MemoryQuery()), 'index="keyspace" works on any server')
     assert [key async for key in beside.scan_iter(match=f"{settings.prefix}*")] == []
     assert await on_server(index="keyspace").search(MemoryQuery()) == []
+
+
+@pytest.mark.parametrize("command", ["zadd", "zrem", "hdel", "del", "pexpireat"])
+async def test_an_account_that_may_not_write_all_stores_nothing_and_damages_nothing(
+    on_server, beside, server, settings, command
+) -> None:
+    store = on_server(ttl=3600.0)
+    kept = MemoryItem(content="kept", tags=["a"])
+    await store.store(kept)
+    user = f"{settings.prefix}-weak"
+    await beside.acl_setuser(
+        user, enabled=True, passwords=["+secret"], keys=["*"], commands=["+@all", f"-{command}"]
+    )
+    try:
+        weak = on_server(server.url(user=user, password="secret"), ttl=3600.0)
+        other = MemoryItem(content="other", tags=["a"])
+        for item in (other, MemoryItem(id=kept.id, content="changed", tags=["b"])):
+            with pytest.raises(MemoryAdapterError):
+                await weak.store(item)
+        await weak.close()
+    finally:
+        await beside.acl_deluser(user)
+    assert await store.retrieve(other.id) is None
+    assert [item.content for item in await store.search(MemoryQuery(tags=["a"]))] == ["kept"]
+    assert await store.search(MemoryQuery(tags=["b"])) == []
+    await store.store(other)
+
+
+async def test_a_foreign_key_in_the_index_refuses_the_items_that_need_it_and_no_others(
+    on_server, beside, settings
+) -> None:
+    store = on_server()
+    await store.store(MemoryItem(content="kept"))
+    (base,) = [key[: -len(b":times")] async for key in beside.scan_iter(match=f"{settings.prefix}*:times")]
+    await beside.set(base + b":x:tred", "foreign")
+    refused = MemoryItem(tags=["red"])
+    with pytest.raises(MemoryAdapterError):
+        await store.store(refused)
+    assert await store.retrieve(refused.id) is None
+    await store.store(MemoryItem(content="more"))
+    assert len(await store.search(MemoryQuery())) == 2
+
+
+async def test_a_pool_of_the_callers_with_one_connection_serves_many_stores_of_one_tick(
+    server, settings
+) -> None:
+    async with redis.asyncio.Redis.from_url(server.url(), max_connections=1) as client:
+        store = RedisMemoryStore(client, index="keyspace", settings=settings)
+        await asyncio.gather(*(store.store(MemoryItem(tags=["t"])) for _ in range(64)))
+        assert len(await store.search(MemoryQuery(tags=["t"], limit=100))) == 64
+        await store.close()

@@ -239,6 +239,21 @@ async def test_a_tick_of_few_calls_is_not_cut(make, driver, item) -> None:
     assert driver.log.count("put") == 1
 
 
+async def test_of_one_id_twice_in_a_tick_of_several_batches_the_last_wins(make, driver, item) -> None:
+    gate = driver.hold("put")
+    store = make()
+    items = [item(number, content="a") for number in range(MAX_BATCH + 1)]
+    stored = asyncio.ensure_future(together(*map(store.store, [*items, item(0, content="b")])))
+    await gate.entered.wait()
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert driver.log.count("put") == 1  # the second batch waits for the first
+    gate.opened.set()
+    await stored
+    assert driver.log.count("put") == 2
+    assert (await store.retrieve(UUID(int=0))).content == "b"
+
+
 async def test_a_tick_with_one_id_twice_is_not_cut(make, driver, item) -> None:
     driver.puts_at_once = 2
     store = make()

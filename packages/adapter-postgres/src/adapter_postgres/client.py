@@ -157,7 +157,11 @@ async def connect(url: str, settings: PostgresSettings, watch: Watch[Connection]
     options: dict[str, Any] = {"statement_cache_size": settings.statement_cache}
     if settings.statement_cache:
         # compiling a plan costs more than all our statements; not sent where a pooler stands between
-        options["server_settings"] = {"jit": "off", "application_name": "adapter-postgres"}
+        options["server_settings"] = {
+            "jit": "off",
+            "application_name": "adapter-postgres",
+            "default_transaction_isolation": "read committed",
+        }
     try:
         native: Any = await asyncpg.connect(url, timeout=settings.connect_timeout, **options)
     except (ValueError, asyncpg.ClientConfigurationError) as error:

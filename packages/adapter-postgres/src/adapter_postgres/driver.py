@@ -323,7 +323,7 @@ class PostgresDriver(DeletingDriver[str], ScanningDriver[str], RevisingDriver[st
         if not row[1]:
             raise MemoryAdapterUnavailable(
                 "the server does not keep what it acknowledges, as this store's durability asks: "
-                "synchronous_commit or fsync is off; nothing was done"
+                "synchronous_commit or fsync is off, or transactions are not read committed; nothing was done"
             )
         return row
 

@@ -25,6 +25,9 @@ _DURABLE = {
     "volatile": "set_config('synchronous_commit', 'off', true) = 'off'",
 }
 
+# else a write that waited for a lock would not see that the namespace is gone, or indexed anew
+_SEES_COMMITTED = "current_setting('transaction_isolation') = 'read committed'"
+
 _GET = """
 SELECT i.id, i.document, i.revision FROM {namespaces} n
 CROSS JOIN unnest($2::uuid[]) AS wanted (id)
@@ -227,7 +230,7 @@ class Statements:
 
     def __init__(self, names: Names, durability: Durability) -> None:
         self._names = names
-        self._durable = _DURABLE[durability]
+        self._durable = f"({_DURABLE[durability]} AND {_SEES_COMMITTED})"
         self.get = self._made("get", _GET)
         self.get_one = self._made("get", _GET_ONE)
         self.get_revision = self._made("get_revision", _GET_ONE)

@@ -1,6 +1,7 @@
 """The driver: records and criteria as points of Qdrant, for one namespace."""
 
 import asyncio
+import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 from uuid import UUID
@@ -70,7 +71,7 @@ class QdrantDriver(DeletingDriver[Document], ScanningDriver[Document], Reindexin
         status: object = getattr(error, "status_code", None)
         if isinstance(status, int):
             return status >= 500 or status in (401, 403, 404, 408, 429)
-        if isinstance(error, OSError | MemoryError):
+        if isinstance(error, OSError | MemoryError | sqlite3.Error):  # the last is where a path keeps points
             return True
         if type(error).__module__.partition(".")[0] not in ("qdrant_client", "httpx", "grpc"):
             return False

@@ -4,17 +4,17 @@ A server quotes what it was sent, and a body that cannot be read holds items. So
 it is and loses its words. By gRPC each code stands for the answers by REST that mean the same.
 """
 
+from importlib import import_module
 from typing import Any
 
 import httpx
 from qdrant_client.common.client_exceptions import QdrantException
-from qdrant_client.grpc import points_service_pb2_grpc as generated
 from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedResponse
 
 from adapter_core import MemoryAdapterUnavailable
 
-grpcio: Any = vars(generated)["grpc"]
-"""The library of that name as the client has it, whose errors are part of the client's interface."""
+grpcio: Any = import_module("grpc")
+"""The library of that name, which has no types; its errors are part of the client's interface."""
 
 _Code: Any = grpcio.StatusCode
 _RpcError: Any = grpcio.aio.AioRpcError

@@ -24,6 +24,7 @@ from adapter_core import (
 
 from . import hashes, server
 from .answers import ServerUnfit, json_of, text_of
+from .connections import ServerTransport
 from .errors import code_of, is_unavailable
 from .hashes import Document
 from .index import Head, Index, order_of
@@ -69,7 +70,10 @@ class RedisDriver(
         allow_eviction: bool,
     ) -> None:
         self._transport = transport
-        self.puts_at_once = min(PUTS_AT_ONCE, settings.pool_size)
+        # a pool of the caller's may raise where ours waits for a connection
+        self.puts_at_once = (
+            min(PUTS_AT_ONCE, settings.pool_size) if isinstance(transport, ServerTransport) else 1
+        )
         self._index = index
         self._scripts = index.scripts
         self._signature = dict(index.signature)

@@ -27,8 +27,8 @@ local function index_remove(id)
 end
 local any_index_remove = index_remove
 
--- the members that each set is to get: one command for many items is far cheaper than one for each
-local WAITING = {{}}
+-- what the sets are to get and to lose: one command for many items is far cheaper than one for each
+local WAITING, LEAVING, WORDS, ORDERS = {{}}, {{}}, {{}}, {{}}
 
 local function add(key, score, id)
   local members = WAITING[key]
@@ -44,9 +44,17 @@ local function add(key, score, id)
   end
 end
 
+-- what may be refused comes first, and by what the index is known to be whole comes last
 local function index_finish()
   for key, members in pairs(WAITING) do call('ZADD', key, unpack(members)) end
-  WAITING = {{}}
+  for at = 1, #LEAVING, 2 do call('ZREM', LEAVING[at], LEAVING[at + 1]) end
+  for from = 1, #WORDS, {AT_ONCE} do
+    call('HSET', TOKENS, unpack(WORDS, from, math.min(from + {AT_ONCE} - 1, #WORDS)))
+  end
+  for from = 1, #ORDERS, {AT_ONCE} do
+    call('ZADD', TIMES, unpack(ORDERS, from, math.min(from + {AT_ONCE} - 1, #ORDERS)))
+  end
+  WAITING, LEAVING, WORDS, ORDERS = {{}}, {{}}, {{}}, {{}}
 end
 
 local function index_put(id, order, text)
@@ -63,11 +71,13 @@ local function index_put(id, order, text)
   end
   if old then
     for word in old:gmatch('%S+') do
-      if word:byte() ~= 61 and not new[word] then call('ZREM', SETS .. word, id) end
+      if word:byte() ~= 61 and not new[word] then
+        LEAVING[#LEAVING + 1], LEAVING[#LEAVING + 2] = SETS .. word, id
+      end
     end
   end
-  call('HSET', TOKENS, id, text)
-  add(TIMES, order, id)
+  WORDS[#WORDS + 1], WORDS[#WORDS + 2] = id, text
+  ORDERS[#ORDERS + 1], ORDERS[#ORDERS + 2] = order, id
 end
 
 local function index_intact(count)

@@ -77,15 +77,15 @@ while at <= #ARGV do
   ids[#ids + 1] = ARGV[at]
   at = at + 4 + tonumber(ARGV[at + 3])
 end
--- the first write: a server that is out of memory refuses it, and with it all the others
+allowed(ARGV[4])
 local revision = numbered(#starts)
 purge()
+for i, start in ipairs(starts) do index_put(ids[i], ARGV[start + 1], ARGV[start + 2]) end
+index_finish()
 for i, start in ipairs(starts) do
   local last = start + 3 + tonumber(ARGV[start + 3])
-  local number = string.format('%.0f', revision + i)
-  write(ids[i], ARGV[start + 1], ARGV[start + 2], number, ARGV[4], start + 4, last)
+  write(ids[i], string.format('%.0f', revision + i), ARGV[4], start + 4, last)
 end
-index_finish()
 return table.concat(ids, ' ')
 """
 
@@ -106,10 +106,12 @@ local why = refusal(true)
 if why then return why end
 local id, key = ARGV[6], ITEMS .. ARGV[6]
 if kind(key) ~= 'ours' or call('HGET', key, 'revision') ~= ARGV[5] then return '' end
+allowed(ARGV[4])
 local number = string.format('%.0f', numbered(1) + 1)
 purge()
-write(id, ARGV[7], ARGV[8], number, ARGV[4], 10, 9 + tonumber(ARGV[9]))
+index_put(id, ARGV[7], ARGV[8])
 index_finish()
+write(id, number, ARGV[4], 10, 9 + tonumber(ARGV[9]))
 return number
 """
 

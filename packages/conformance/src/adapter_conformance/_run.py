@@ -240,7 +240,8 @@ def told(error: BaseException) -> str:
 
     Its text stays out of reports: a native message tends to hold values or a password.
     """
-    steps = traceback.extract_tb((error.__cause__ or error).__traceback__)
+    first = error.__cause__ if error.__cause__ and error.__cause__.__traceback__ else error
+    steps = traceback.extract_tb(first.__traceback__)
     place = f" ({Path(steps[-1].filename).name}, line {steps[-1].lineno})" if steps else ""
     cause = f" from {type(error.__cause__).__name__}" if error.__cause__ else ""
     return f"{type(error).__name__}{cause}{place}{_harmless(error)}"

@@ -1,9 +1,9 @@
 """What a project requires of a store, checked on the store itself."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 from uuid import uuid4
 
 from adapter_core import (
@@ -104,7 +104,10 @@ async def ask(url: str, requirement: Requirement, options: Mapping[str, Any] | N
 
 def _opened(url: str, requirement: Requirement, options: dict[str, Any]) -> AdapterStore[Any]:
     """Open the store with the required filters, or without where it takes none."""
-    keys = dict.fromkeys([*options.pop("filters", ()), *requirement.filters])
+    given = options.pop("filters", ())
+    if not isinstance(given, list | tuple):
+        raise MemoryAdapterError('filters must be a list of names, such as filters=["topic"]')
+    keys = dict.fromkeys([*cast("Sequence[Any]", given), *requirement.filters])
     filters = [key for key in keys if key not in TIME_FILTERS]
     if filters:
         with suppress(MemoryAdapterError, TypeError):

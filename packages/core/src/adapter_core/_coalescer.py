@@ -46,8 +46,8 @@ class Coalescer(Generic[RequestT, ResultT]):
         coalesce: False: every call is sent alone.
         at_once: Into how many batches the many calls of one tick are cut, less those that are on their
             way. With two, callers make their next requests while the backend does the other half.
-        key: What tells requests apart of which the last counts. A tick that has two of one key is not
-            cut, so that they keep their order.
+        key: What tells requests apart of which the last counts. The calls of a tick that has two of one
+            key are sent one batch after the other, so that they keep their order.
     """
 
     def __init__(
@@ -112,23 +112,36 @@ class Coalescer(Generic[RequestT, ResultT]):
 
     def _start(self, calls: Sequence[_Call[RequestT, ResultT]]) -> None:
         calls = [call for call in calls if not call.future.done()]
-        size = self._part_size(calls)
-        for begin in range(0, len(calls), size):
-            part = calls[begin : begin + size]
-            batch = _Batch(len(part))
-            for call in part:
-                call.batch = batch
-            batch.task = asyncio.ensure_future(self._run(part))
+        if not calls:
+            return
+        parts = _cut(calls, self._part_size(len(calls)))
+        if len(parts) > 1 and len({self._key(call.request) for call in calls}) < len(calls):
+            groups = [_cut(calls, MAX_BATCH)]  # one after the other, so that the last counts
+        else:
+            groups = [[part] for part in parts]
+        for group in groups:
+            batch = _Batch(sum(map(len, group)))
+            for part in group:
+                for call in part:
+                    call.batch = batch
+            batch.task = asyncio.ensure_future(self._run_all(group))
             self._batches.add(batch.task)  # the loop itself keeps only a weak reference
             batch.task.add_done_callback(self._batches.discard)
 
-    def _part_size(self, calls: Sequence[_Call[RequestT, ResultT]]) -> int:
+    def _part_size(self, count: int) -> int:
         """Say how many of the calls of a tick one batch has."""
-        count = len(calls)
-        parts = min(self._at_once - len(self._batches), count // MIN_PART)
-        if parts < 2 or len({self._key(call.request) for call in calls}) < count:
-            return MAX_BATCH
+        parts = max(1, min(self._at_once - len(self._batches), count // MIN_PART))
         return min(MAX_BATCH, -(-count // parts))
+
+    async def _run_all(self, parts: Sequence[Sequence[_Call[RequestT, ResultT]]]) -> None:
+        try:
+            for part in parts:
+                await self._run(part)
+        except BaseException:
+            for part in parts:
+                for call in part:  # nobody must wait for an answer that will not come
+                    call.future.cancel()
+            raise
 
     async def _run(self, calls: Sequence[_Call[RequestT, ResultT]]) -> None:
         calls = [call for call in calls if not call.future.done()]
@@ -144,13 +157,13 @@ class Coalescer(Generic[RequestT, ResultT]):
             else:
                 for call in calls:
                     _fail(call, error)
-        except BaseException:
-            for call in calls:  # nobody must wait for an answer that will not come
-                call.future.cancel()
-            raise
         else:
             for call, result in zip(calls, results, strict=True):
                 _answer(call, result)
+
+
+def _cut(calls: Sequence[_Call[RequestT, ResultT]], size: int) -> list[Sequence[_Call[RequestT, ResultT]]]:
+    return [calls[begin : begin + size] for begin in range(0, len(calls), size)]
 
 
 def _answer(call: _Call[RequestT, ResultT], result: ResultT) -> None:

@@ -72,6 +72,8 @@ def parsed_options(given: Sequence[str] | None) -> dict[str, Any]:
             options[key] = json.loads(value)
         except ValueError:
             options[key] = value
+        except RecursionError:
+            usage_error(f"the option {key} is nested too deeply")
     return options
 
 
