@@ -1,6 +1,7 @@
 """What the client is given is what it would have made of the same words itself, and what it fails with."""
 
 import json
+import sqlite3
 from uuid import UUID
 
 import grpc
@@ -131,6 +132,11 @@ def test_each_code_means_what_it_should_and_no_word_of_the_server_is_kept(name):
         assert type(safe) is type(error)
         assert errors.is_broken(safe) == (MEANINGS[name] == "open")
     assert errors.is_conflict(error) == (name in ("ALREADY_EXISTS", "INVALID_ARGUMENT"))
+
+
+def test_a_full_disk_below_a_path_is_unavailable():
+    driver = QdrantDriver(FakeQdrant().transport(), "n", QdrantSettings(), None)
+    assert driver.is_unavailable(sqlite3.OperationalError("database or disk is full"))
 
 
 @pytest.mark.parametrize("status", CODES)

@@ -320,6 +320,10 @@ async def test_an_account_that_may_not_write_all_stores_nothing_and_damages_noth
         for item in (other, MemoryItem(id=kept.id, content="changed", tags=["b"])):
             with pytest.raises(MemoryAdapterError):
                 await weak.store(item)
+        if command in ("zrem", "hdel", "del"):
+            for removal in (weak.delete(kept.id), weak.clear()):
+                with pytest.raises(MemoryAdapterError):
+                    await removal
         await weak.close()
     finally:
         await beside.acl_deluser(user)

@@ -276,6 +276,22 @@ async def test_an_error_that_escapes_is_named_with_its_cause_and_never_with_its_
     assert SECRET not in result.model_dump_json()
 
 
+async def test_an_error_is_told_with_the_line_that_raised_its_cause() -> None:
+    def fail() -> None:
+        raise KeyError(SECRET)
+
+    async def _body(run) -> None:
+        try:
+            fail()
+        except KeyError as error:
+            raise RuntimeError(SECRET) from error
+
+    line = fail.__code__.co_firstlineno + 1
+    assert (await _ending(_body)).reason == (
+        f"raised RuntimeError from KeyError (test_harness_shapes.py, line {line})"
+    )
+
+
 @pytest.mark.parametrize("verb", ["store", "retrieve", "search"])
 async def test_no_report_shows_what_a_native_error_says(verb, capsys) -> None:
     contents = set()

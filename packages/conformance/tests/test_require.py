@@ -126,6 +126,8 @@ def test_what_is_declared_too_little_counts_before_what_cannot_be_asked() -> Non
         (["sqlite:///:memory:", "--retrieve", "perfect"], "'perfect' is not one of"),
         (["sqlite:///:memory:", "--metadata", "-o", "colour=red"], "does not take this URL or these options"),
         (["sqlite:///:memory:", "--metadata", "-o", "colour"], "an option is KEY=VALUE"),
+        (["template:///", "--metadata", "-o", "filters=topic"], "filters must be a list of names"),
+        (["template:///", "--metadata", "-o", "gap=" + "[" * 100_000], "the option gap is nested too deeply"),
     ],
 )
 def test_wrong_usage_ends_with_two(arguments, message) -> None:

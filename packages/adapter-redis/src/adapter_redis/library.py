@@ -110,13 +110,17 @@ local function set_fields(key, first, last)
   end
 end
 
--- commands that change nothing: an account that may not do one of them is refused before any change.
--- The first is one that a server without memory refuses; later ones it would let pass
-local function allowed(lasts)
-  call('ZADD', IDS, 'XX', 0, '')
+-- commands that change nothing: an account that may not do one of them is refused before any change
+local function may_remove()
   call('ZREM', IDS, '')
   call('HDEL', BASE, '')
   call('DEL', BASE .. ':none')
+end
+
+-- the first is one that a server without memory refuses; later ones it would let pass
+local function may_write(lasts)
+  call('ZADD', IDS, 'XX', 0, '')
+  may_remove()
   if lasts ~= '' then call('PEXPIREAT', BASE .. ':none', 1) end
 end
 

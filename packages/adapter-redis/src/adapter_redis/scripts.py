@@ -77,7 +77,7 @@ while at <= #ARGV do
   ids[#ids + 1] = ARGV[at]
   at = at + 4 + tonumber(ARGV[at + 3])
 end
-allowed(ARGV[4])
+may_write(ARGV[4])
 local revision = numbered(#starts)
 purge()
 for i, start in ipairs(starts) do index_put(ids[i], ARGV[start + 1], ARGV[start + 2]) end
@@ -106,7 +106,7 @@ local why = refusal(true)
 if why then return why end
 local id, key = ARGV[6], ITEMS .. ARGV[6]
 if kind(key) ~= 'ours' or call('HGET', key, 'revision') ~= ARGV[5] then return '' end
-allowed(ARGV[4])
+may_write(ARGV[4])
 local number = string.format('%.0f', numbered(1) + 1)
 purge()
 index_put(id, ARGV[7], ARGV[8])
@@ -122,6 +122,7 @@ if why then return why end
 local id, key = ARGV[4], ITEMS .. ARGV[4]
 local there = kind(key)
 if there == 'foreign' then return '0' end
+may_remove()
 if there then call('DEL', key) end
 forget(id)
 return there and '1' or '0'
@@ -132,6 +133,7 @@ return there and '1' or '0'
 _CLEAR = f"""
 local why = refusal(false)
 if why then return why end
+may_remove()
 local last = ARGV[5]
 if last == '' then last = call('HGET', BASE, 'revision') end
 local from = ARGV[4] == '' and '-' or '(' .. ARGV[4]
@@ -245,6 +247,7 @@ return cjson.encode({{call('HGET', BASE, 'revision'), cursor, found}})
 # arguments follow, and those: what only the index reads of its hash.
 _REINDEX = f"""
 if call('HGET', BASE, 'adapter') ~= MARK then return '!gone' end
+may_write('')
 local at, done = 4, 0
 while at <= #ARGV do
   local id, key, count = ARGV[at], ITEMS .. ARGV[at], tonumber(ARGV[at + 4])
