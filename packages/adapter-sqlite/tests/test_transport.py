@@ -9,6 +9,7 @@ import pytest
 
 from adapter_core import MemoryAdapterUnavailable, MemoryItem, MemoryQuery
 from adapter_sqlite import READERS, FileTransport, SqliteMemoryStore
+from adapter_sqlite.threads import Pool
 
 SECONDS = 20
 ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT max(x) FROM n"
@@ -253,3 +254,21 @@ async def test_a_locked_file_delays_the_setup_but_does_not_fail_it(path):
                 lock.execute("BEGIN EXCLUSIVE")
                 with pytest.raises(MemoryAdapterUnavailable):
                     await late.store(MemoryItem())
+
+
+async def test_the_writer_closes_after_the_readers_and_so_no_log_is_left(tmp_path, monkeypatch) -> None:
+    closed: list[Pool] = []
+    retire = Pool.retire
+
+    async def recorded(pool: Pool) -> None:
+        await retire(pool)
+        closed.append(pool)
+
+    monkeypatch.setattr(Pool, "retire", recorded)
+    transport = FileTransport(str(tmp_path / "x.db"))
+    await transport.open(lambda connection: None)
+    await transport.read("get", lambda connection: None)
+    readers, writer = transport._readers, transport._writer
+    await transport.close()
+    assert closed == [readers, writer]
+    assert [found.name for found in tmp_path.iterdir()] == ["x.db"]

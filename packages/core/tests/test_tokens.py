@@ -1,5 +1,6 @@
 import math
 import re
+from uuid import UUID
 
 import pytest
 from hypothesis import example, given, settings
@@ -16,6 +17,8 @@ from adapter_core import (
     tag_token,
     term_token,
 )
+from adapter_core._terms import MAX_TERMS, content_terms
+from adapter_core._tokens import term_tokens
 
 steady = settings(derandomize=True, deadline=None, max_examples=300)
 
@@ -198,3 +201,30 @@ def test_an_item_is_indexed_by_distinct_tags_top_level_scalars_and_counted_terms
     assert facets == ("fkind_sfact", "fn_i1", "fnone_n", "fempty_s")
     assert dict(terms) == {"wtea": 2, "wgreen": 1, "wmilk": 1}
     assert same_value(item.metadata["n"], 1.0)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        *(
+            None,
+            7,
+            True,
+            "",
+            "  \x00\x7f\r\n",
+            [],
+            {"key": "value"},
+            {"a": "x", "b": ["X y", {"c": "x"}, 3, None]},
+        ),
+        *("one two One", "a+b c", ["plain", "c+d"], ["plain", "caf\u00e9"], ["a", "b", "a b"]),
+        *(["a" * 99 + " a", "b"], "a" * 99, "a" * 100, "a" * 101, "b " + "c" * 300),
+        *(
+            " ".join(f"w{n}" for n in range(count)) + " w0 w0"
+            for count in (MAX_TERMS - 2, MAX_TERMS, MAX_TERMS + 1)
+        ),
+    ],
+    ids=lambda content: f"{len(ascii(content))}-{ascii(content)[:20]}",
+)
+def test_plain_contents_have_the_tokens_that_cutting_them_one_by_one_gives(content) -> None:
+    _, _, terms = index_tokens(ItemFields(UUID(int=1), 0.0, {}, content, []))
+    assert list(terms.items()) == list(term_tokens(content_terms(content)).items())

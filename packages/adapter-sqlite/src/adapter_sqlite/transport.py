@@ -135,12 +135,17 @@ class FileTransport:
 
     async def close(self) -> None:
         """Wait for the work that is under way, then close every connection."""
-        pools = [pool for pool in {self._readers, self._writer} if pool is not None]
-        ended = await asyncio.gather(*(pool.retire() for pool in pools), return_exceptions=True)
+        failed: sqlite3.Error | None = None
+        # the writer last: of connections that close at one time, none may be the one that removes the log
+        for pool in dict.fromkeys((self._readers, self._writer)):
+            if pool is not None:
+                try:
+                    await pool.retire()
+                except sqlite3.Error as error:
+                    failed = failed or error
         self._readers = self._writer = None  # only now: a close that was cancelled is repeated
-        for outcome in ended:
-            if outcome is not None:
-                raise outcome
+        if failed is not None:
+            raise failed
 
     def _read(self, work: Work[T], connection: sqlite3.Connection) -> T:
         self._check_file()
