@@ -15,7 +15,15 @@ SPACE = Space.of("memory", "default")
 HEAD = (b"{}", b"e", b"0")
 NO_INDEX = FakeServerError("ERR", "Unknown index name")
 UNKNOWN_COMMAND = FakeServerError("ERR", "unknown command 'FT.INFO', with args beginning with: ")
-FULL = [b"index_name", b"x", b"indexing", b"0"]
+FIELDS = [
+    [b"identifier", b"created_at", b"attribute", b"created_at", b"type", b"NUMERIC"],
+    [b"identifier", ORDER.encode(), b"attribute", b"o", b"type", b"TEXT", b"WEIGHT", b"1", b"SORTABLE"],
+    [b"identifier", TOKENS.encode(), b"attribute", b"t", b"type", b"TAG", b"SEPARATOR", b" "],
+    [b"identifier", TERMS.encode(), b"attribute", b"w", b"type", b"TEXT", b"WEIGHT", b"1", b"NOSTEM"],
+]
+OVER = [b"key_type", b"HASH", b"prefixes", [SPACE.items], b"default_score", b"1"]
+OURS = [b"index_name", b"x", b"index_definition", OVER, b"attributes", FIELDS]
+FULL = [*OURS, b"indexing", b"0"]
 BUILT = {"FT.INFO": FULL, "FT.CONFIG": [[b"MAXSEARCHRESULTS", b"1000000"]], "building": b"", "built": b""}
 
 
@@ -110,8 +118,21 @@ async def test_an_index_that_somebody_else_just_made_will_do(index, scripted):
     assert commands(session)[-2:] == ["built", "FT.CONFIG"]
 
 
+def info(**said):
+    """Give what the engine says of our index, in RESP3."""
+    pairs = dict(zip(OURS[::2], OURS[1::2], strict=True))
+    over = dict(zip(OVER[::2], OVER[1::2], strict=True))
+    attributes = [dict(zip(field[:6:2], field[1:6:2], strict=True)) for field in FIELDS]
+    return (
+        pairs
+        | {b"index_definition": over, b"attributes": attributes}
+        | {name.encode(): one for name, one in said.items()}
+    )
+
+
 @pytest.mark.parametrize(
-    "states", [[b"indexing", b"1"], {b"indexing": 1}, [b"indexing", [b"1"]], {b"indexing": [1]}]
+    "states",
+    [[*OURS, b"indexing", b"1"], info(indexing=1), [*OURS, b"indexing", [b"1"]], info(indexing=[1])],
 )
 async def test_an_index_that_is_being_built_is_waited_for(index, scripted, monkeypatch, states):
     monkeypatch.setattr(query_engine, "_POLL", 0)
@@ -120,14 +141,14 @@ async def test_an_index_that_is_being_built_is_waited_for(index, scripted, monke
     assert commands(session) == [*["FT.INFO"] * 4, "built", "FT.CONFIG"]
 
 
-@pytest.mark.parametrize("done", [FULL, {b"indexing": 0}, {b"indexing": b"0"}, [b"indexing", [0]]])
+@pytest.mark.parametrize("done", [FULL, info(indexing=0), info(indexing=b"0"), [*OURS, b"indexing", [0]]])
 async def test_done_is_read_in_both_protocols(index, scripted, done):
     session = scripted(**BUILT | {"FT.INFO": done})
     await index.prepare(session)
     assert commands(session)[-2:] == ["built", "FT.CONFIG"]
 
 
-@pytest.mark.parametrize("never", [[b"indexing", b"1"], [b"indexing", []], [b"other", b"0"], {}])
+@pytest.mark.parametrize("never", [[*OURS, b"indexing", b"1"], [*OURS, b"indexing", []], OURS, info()])
 async def test_the_wait_for_what_is_not_said_to_be_built_is_bounded(index, scripted, monkeypatch, never):
     monkeypatch.setattr(query_engine, "BUILD_TIMEOUT", 0)
     session = scripted(
@@ -136,6 +157,48 @@ async def test_the_wait_for_what_is_not_said_to_be_built_is_bounded(index, scrip
     with pytest.raises(MemoryAdapterUnavailable, match="still being built"):
         await index.prepare(session)
     assert "built" not in commands(session)
+
+
+async def test_the_wait_ends_when_the_index_goes_away(index, scripted, monkeypatch):
+    monkeypatch.setattr(query_engine, "_POLL", 0)
+    session = scripted(**BUILT | {"FT.INFO": (info(indexing=1), info(indexing=1), NO_INDEX)})
+    with pytest.raises(MemoryAdapterUnavailable, match="somebody dropped"):
+        await index.prepare(session)
+    assert commands(session) == ["FT.INFO"] * 3
+
+
+def over(*said):
+    return [b"index_definition", list(said), b"attributes", FIELDS, b"indexing", b"0"]
+
+
+FOREIGN = [
+    over(b"key_type", b"HASH", b"prefixes", [b"other:"]),
+    over(b"key_type", b"HASH", b"prefixes", [b""]),
+    over(b"key_type", b"HASH", b"prefixes", [SPACE.items, b"other:"]),
+    over(b"key_type", b"JSON", b"prefixes", [SPACE.items]),
+    over(b"key_type", b"HASH", b"prefixes", [SPACE.items], b"filter", b"@created_at<0"),
+    [b"index_definition", OVER, b"attributes", FIELDS[:3], b"indexing", b"0"],
+    [b"index_definition", OVER, b"indexing", b"0"],
+    info(indexing=0, index_definition={b"key_type": b"HASH", b"prefixes": [b"other:"]}),
+    [b"indexing", b"0"],
+    {},
+]
+
+
+@pytest.mark.parametrize("said", FOREIGN, ids=repr)
+async def test_an_index_of_our_name_that_is_not_over_our_items_is_refused_and_left(index, scripted, said):
+    session = scripted(**BUILT | {"FT.INFO": said})
+    for ask in (index.check, index.prepare):
+        with pytest.raises(MemoryAdapterUnavailable, match="another program"):
+            await ask(session)
+    await index.drop(session)
+    assert commands(session) == ["FT.INFO"] * 3
+
+
+async def test_a_field_that_somebody_added_to_our_index_does_no_harm(index, scripted):
+    more = [*FIELDS, [b"identifier", b"content", b"attribute", b"content", b"type", b"TEXT"]]
+    said = [b"index_definition", OVER, b"attributes", more, b"indexing", b"0"]
+    await index.prepare(scripted(**BUILT | {"FT.INFO": said}))
 
 
 @pytest.mark.parametrize("command", ["FT.INFO", "FT.CREATE"])
@@ -208,13 +271,19 @@ async def test_an_index_that_goes_away_again_is_unavailable(index, scripted, why
 
 @pytest.mark.parametrize("answer", [b"OK", NO_INDEX, FakeServerError("ERR", "no such index")])
 async def test_dropping_tolerates_an_index_that_is_gone(index, scripted, answer):
-    session = scripted(**{"FT.DROPINDEX": answer})
+    session = scripted(**{"FT.INFO": FULL, "FT.DROPINDEX": answer})
     await index.drop(session)
-    assert session.calls[0].arguments == (b"FT.DROPINDEX", SPACE.base + b":ft1")
+    assert session.calls[1].arguments == (b"FT.DROPINDEX", SPACE.base + b":ft1")
+
+
+async def test_an_index_that_is_gone_is_not_dropped(index, scripted):
+    session = scripted(**{"FT.INFO": NO_INDEX})
+    await index.drop(session)
+    assert commands(session) == ["FT.INFO"]
 
 
 @pytest.mark.parametrize("error", [MemoryAdapterUnavailable("down"), FakeServerError("ERR", "other")])
 async def test_another_failure_to_drop_is_passed_on(index, scripted, error):
     with pytest.raises(type(error)) as raised:
-        await index.drop(scripted(**{"FT.DROPINDEX": error}))
+        await index.drop(scripted(**{"FT.INFO": FULL, "FT.DROPINDEX": error}))
     assert raised.value is error

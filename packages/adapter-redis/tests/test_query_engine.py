@@ -14,7 +14,7 @@ import pytest
 import redis.asyncio
 
 from adapter_conformance import _containers
-from adapter_core import AnyOf, MemoryAdapterUnavailable, MemoryItem, MemoryQuery
+from adapter_core import AnyOf, MemoryAdapterError, MemoryAdapterUnavailable, MemoryItem, MemoryQuery
 from adapter_core._records import check_query
 from adapter_redis import RedisMemoryStore, RedisSettings, live
 from adapter_redis.query_engine import MAX_CLAUSES, _query, _sortable
@@ -142,6 +142,41 @@ async def test_a_dropped_index_is_made_again_and_finds_all(
     await store.store(MemoryItem(content="stored meanwhile"))
     found = await store.search(MemoryQuery(text="meanwhile"))
     assert [item.content for item in found] == ["stored meanwhile"]
+
+
+SORTED = ("index.o", "AS", "o", "TEXT", "SORTABLE", "UNF")
+OURS = ("created_at", "NUMERIC", *SORTED, "index.t", "AS", "t", "TAG", "index.w", "AS", "w", "TEXT")
+
+
+@pytest.mark.parametrize(
+    "definition",
+    [
+        ("ON", "HASH", "PREFIX", "1", "other:", "SCHEMA", *OURS),
+        ("ON", "JSON", "PREFIX", "1", "ITEMS", "SCHEMA", "$.o", "AS", "o", "TEXT", "SORTABLE"),
+        ("ON", "HASH", "PREFIX", "1", "ITEMS", "FILTER", "@created_at<0", "SCHEMA", *OURS),
+        ("ON", "HASH", "PREFIX", "1", "ITEMS", "SCHEMA", "title", "TEXT"),
+        ("ON", "HASH", "PREFIX", "1", "ITEMS", "SKIPINITIALSCAN", "SCHEMA", *OURS),
+    ],
+    ids=["prefix", "json", "filter", "fields", "unread"],
+)
+async def test_an_index_of_our_name_that_has_not_our_items_is_never_an_empty_answer(
+    on_engine: Make,
+    engine: "redis.asyncio.Redis",
+    key: Callable[[str], str],
+    definition: tuple[str, ...],
+) -> None:
+    store = on_engine()
+    items = [MemoryItem(content="word", tags=["t"]) for _ in range(3)]
+    await store.store_many(items)
+    await engine.execute_command("FT.DROPINDEX", key(":ft1"))
+    words = [key(":item:") if word == "ITEMS" else word for word in definition]
+    await engine.execute_command("FT.CREATE", key(":ft1"), *words)
+    for asked in (store, on_engine()):
+        for query in (MemoryQuery(), MemoryQuery(text="word"), MemoryQuery(tags=["t"])):
+            with pytest.raises(MemoryAdapterError):
+                await asked.search(query)
+    await engine.execute_command("FT.DROPINDEX", key(":ft1"))
+    assert set(ids(await store.search(MemoryQuery()))) == set(ids(items))
 
 
 async def test_an_index_whose_maker_ended_midway_is_waited_for(

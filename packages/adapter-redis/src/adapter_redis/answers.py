@@ -11,7 +11,7 @@ _REASONS = {
     "gone": "the namespace is gone from the server: it was emptied, or another server took over",
     "replica": "the server is a replica now, and may lag behind; nothing was done",
     "signature": "the namespace has been indexed in another way since this store connected",
-    "unindexed": "the search index is gone, and could not be made again",
+    "unindexed": "the search index is gone or lacks items, and could not be made again",
     "window": "the search matches more items than the server gives (MAXSEARCHRESULTS, MAXAGGREGATERESULTS)",
     "volatile": "the append-only file is off, which this store's durability needs; nothing was done",
 }

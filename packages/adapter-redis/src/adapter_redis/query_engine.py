@@ -38,6 +38,14 @@ SCORE_MEANING: Final = (
     " of the namespace. It depends on the other items."
 )
 
+_SCHEMA = (
+    (b"created_at", b"created_at", b"NUMERIC"),
+    (ORDER.encode(), b"o", b"TEXT", b"NOSTEM", b"SORTABLE", b"UNF", b"NOINDEX"),
+    (TOKENS.encode(), b"t", b"TAG", b"SEPARATOR", b" ", b"CASESENSITIVE"),
+    (TERMS.encode(), b"w", b"TEXT", b"NOSTEM"),
+)
+"""Of each field: its name in the hash, its name in a query, its type, and options."""
+
 _UNLIMITED = 1_000_000_000
 _POLL = 0.02
 
@@ -74,7 +82,8 @@ class QueryEngineIndex(Index):
         """Ask the engine for the index; whether it is there does not matter.
 
         Raises:
-            MemoryAdapterUnavailable: The server has no search engine.
+            MemoryAdapterUnavailable: The server has no search engine, or an index of another program's has
+                the name.
         """
         await self._state(session)
 
@@ -82,7 +91,8 @@ class QueryEngineIndex(Index):
         """Make the engine's index if it is not there, and wait until it has read what was there before.
 
         Raises:
-            MemoryAdapterUnavailable: The server has no search engine, or takes longer than 30 seconds.
+            MemoryAdapterUnavailable: The server has no search engine, or takes longer than 30 seconds; the
+                index is another program's, or went away meanwhile.
         """
         state = await self._state(session)
         if state is None:
@@ -92,7 +102,11 @@ class QueryEngineIndex(Index):
         try:
             async with asyncio.timeout(BUILD_TIMEOUT):
                 # the server tells nobody when it is done
-                while (await self._state(session)) != b"0":  # noqa: ASYNC110
+                while (state := await self._state(session)) != b"0":
+                    if state is None:
+                        raise MemoryAdapterUnavailable(
+                            "somebody dropped the search index while it was being built; try again"
+                        )
                     await asyncio.sleep(_POLL)
         except TimeoutError as error:
             raise MemoryAdapterUnavailable(
@@ -102,7 +116,10 @@ class QueryEngineIndex(Index):
         self._window = await self._read_window(session)
 
     async def drop(self, session: Session) -> None:
-        """Drop the engine's index; the items are gone already."""
+        """Drop the engine's index; the items are gone already. One of another program's stays."""
+        info = await self._info(session)
+        if info is None or not self._is_ours(info):
+            return
         try:
             await session.send(Call("engine", (b"FT.DROPINDEX", self._engine_name)))
         except MemoryAdapterUnavailable:
@@ -140,6 +157,18 @@ class QueryEngineIndex(Index):
 
     async def _state(self, session: Session) -> bytes | None:
         """Say whether the engine is still reading items: `0` or `1`; None when there is no index."""
+        info = await self._info(session)
+        if info is None:
+            return None
+        if not self._is_ours(info):
+            # it would answer that there is nothing
+            raise MemoryAdapterUnavailable(
+                "a search index of another program has the name of this namespace's, and is not over its items"
+            )
+        return _value(info, b"indexing") or b""
+
+    async def _info(self, session: Session) -> Any:
+        """Give what the engine says of the index; None when there is none."""
         try:
             (answer,) = await session.send(Call("engine", (b"FT.INFO", self._engine_name)))
         except MemoryAdapterUnavailable:
@@ -148,15 +177,23 @@ class QueryEngineIndex(Index):
             if _is_no_index(error):
                 return None
             raise _explained(error) from error
-        return _value(answer, b"indexing")
+        return answer
+
+    def _is_ours(self, info: Any) -> bool:
+        """Whether an index is over all items of this namespace, and has our fields."""
+        over = _found(info, b"index_definition")
+        attributes = _listed(_found(info, b"attributes")) or ()
+        names = (b"identifier", b"attribute", b"type")
+        return (
+            _value(over, b"key_type") == b"HASH"
+            and _found(over, b"prefixes") == [self.space.items]
+            and _found(over, b"filter") is None
+            and {field[:3] for field in _SCHEMA}
+            <= {tuple(_value(one, name) for name in names) for one in attributes}
+        )
 
     async def _create(self, session: Session) -> None:
-        schema = (
-            *(b"created_at", b"NUMERIC"),
-            *(ORDER.encode(), b"AS", b"o", b"TEXT", b"NOSTEM", b"SORTABLE", b"UNF", b"NOINDEX"),
-            *(TOKENS.encode(), b"AS", b"t", b"TAG", b"SEPARATOR", b" ", b"CASESENSITIVE"),
-            *(TERMS.encode(), b"AS", b"w", b"TEXT", b"NOSTEM"),
-        )
+        schema = chain.from_iterable((name, b"AS", *rest) for name, *rest in _SCHEMA)
         command = (b"FT.CREATE", self._engine_name, b"ON", b"HASH", b"PREFIX", b"1", self.space.items)
         try:
             await session.send(Call("engine", (*command, b"STOPWORDS", b"0", b"SCHEMA", *schema)))
@@ -229,20 +266,23 @@ def _flat(answer: Any) -> Any:
     return list(chain.from_iterable(pairs)) if pairs and isinstance(pairs[0], list) else answer
 
 
-def _value(answer: Any, name: bytes) -> bytes | None:
-    """Give one value of an answer of names and values, as bytes."""
+def _found(answer: Any, name: bytes) -> Any:
+    """Give one value of an answer of names and values: RESP2's list, or RESP3's map."""
     flat = _listed(answer)
-    found: Any = None
     if flat is not None:
-        found = flat[flat.index(name) + 1] if name in flat else None
-    elif isinstance(answer, dict):
-        found = answer.get(name)  # pyright: ignore[reportUnknownMemberType,reportUnknownVariableType]
-    values = _listed(found)  # pyright: ignore[reportUnknownArgumentType]
+        return flat[flat.index(name) + 1] if name in flat else None
+    return answer.get(name) if isinstance(answer, dict) else None  # pyright: ignore[reportUnknownMemberType,reportUnknownVariableType]
+
+
+def _value(answer: Any, name: bytes) -> bytes | None:
+    """Give one value, as bytes."""
+    found = _found(answer, name)
+    values = _listed(found)
     if values is not None:
         found = values[0] if values else None
     if found is None:
         return None
-    return found if isinstance(found, bytes) else str(found).encode()  # pyright: ignore[reportUnknownArgumentType]
+    return found if isinstance(found, bytes) else str(found).encode()
 
 
 def _listed(answer: object) -> list[Any] | None:
