@@ -140,12 +140,39 @@ def test_missing_tables_say_what_to_do(tmp_path: Path, url: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", ["mysql://u:hunter2@host/db", "sqlite:///:memory:", "nonsense", "sqlite://"]
+    "wrong",
+    [
+        "mysql://u:hunter2@host/db",
+        "sqlite:///:memory:",
+        "nonsense",
+        "sqlite://",
+        "postgresql://[hunter2",
+        "postgresql://u@host:hunter2/db",
+        "postgresql://host/db?sslmode=hunter2",
+    ],
 )
-def test_a_url_that_is_none_is_not_shown(wrong: str) -> None:
-    result = run(wrong, "list")
-    assert result.exit_code == 1
+@pytest.mark.parametrize("command", [["migrate"], ["sessions", "list", *OWNER]])
+def test_a_url_that_is_none_is_wrong_usage_and_not_shown(wrong: str, command: list[str]) -> None:
+    if wrong.startswith("postgresql:"):
+        pytest.importorskip("asyncpg")
+    result = CliRunner().invoke(app, [*command, "--url", wrong])
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith("Error: ")
     assert "hunter2" not in result.output
+
+
+def test_a_server_that_does_not_answer_is_no_wrong_usage() -> None:
+    pytest.importorskip("asyncpg")
+    result = run("postgresql://u:hunter2@127.0.0.1:1/db", "list")
+    assert result.exit_code == 1
+    assert result.stderr.startswith("Error: the database is unavailable (")
+
+
+def test_a_path_in_a_url_is_percent_decoded(tmp_path: Path) -> None:
+    url = f"SQLite:///{tmp_path}/a%20b.db"
+    assert CliRunner().invoke(app, ["migrate", "--url", url]).exit_code == 0
+    assert (tmp_path / "a b.db").exists()
+    assert run(url, "list").exit_code == 0
 
 
 def test_a_scope_that_is_none_is_wrong_usage(url: str, session: SessionInfo) -> None:

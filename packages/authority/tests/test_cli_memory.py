@@ -165,7 +165,7 @@ def test_a_store_that_is_no_authority_ends_with_every_shortfall_one_a_line(url: 
 
 
 def test_a_missing_file_is_made_by_remembering_alone(tmp_path: Path) -> None:
-    url = f"sqlite:///{tmp_path / 'none.db'}"
+    url = f"SQLite:///{tmp_path}/no%6ee.db"
     for command in (["list"], ["export"], ["show", str(uuid4())], ["expire", "--yes"]):
         result = run(url, *command)
         assert (result.exit_code, result.stderr) == (1, f"Error: {NO_FILE}\n")
@@ -175,9 +175,9 @@ def test_a_missing_file_is_made_by_remembering_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("wrong", ["nonsense", "mysql://u:hunter2@host/db", "sqlite://hunter2", "sqlite:///"])
-def test_a_url_that_is_none_is_not_shown(wrong: str) -> None:
+def test_a_url_that_is_none_is_wrong_usage_and_not_shown(wrong: str) -> None:
     result = run(wrong, "list")
-    assert (result.exit_code, result.stdout) == (1, "")
+    assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr.startswith("Error: ")
     assert "hunter2" not in result.output
 

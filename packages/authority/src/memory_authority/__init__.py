@@ -13,6 +13,7 @@ from .errors import (
     SessionNotFound,
     UnpairedToolResult,
     UnreadableTranscript,
+    UnreadableUrl,
     WriteRejected,
 )
 from .gate import RESERVED_FILTERS, AuthoritativeMemoryStore, require_authoritative
@@ -105,5 +106,6 @@ __all__ = [
     "SessionNotFound",
     "UnpairedToolResult",
     "UnreadableTranscript",
+    "UnreadableUrl",
     "WriteRejected",
 ]

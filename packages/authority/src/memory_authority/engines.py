@@ -16,6 +16,8 @@ from sqlalchemy.exc import (
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
+from .errors import UnreadableUrl
+
 POOL_SIZE = 8
 """How many connections one store opens at most."""
 ACQUIRE_TIMEOUT = 10.0
@@ -73,7 +75,13 @@ def postgres_engine(url: str, pool_size: int) -> AsyncEngine:
     import asyncpg  # noqa: PLC0415 - an extra
 
     async def connect() -> Any:
-        return await asyncpg.connect(url, timeout=CONNECT_TIMEOUT, command_timeout=COMMAND_TIMEOUT)
+        try:
+            return await asyncpg.connect(url, timeout=CONNECT_TIMEOUT, command_timeout=COMMAND_TIMEOUT)
+        except OSError:  # some are a ValueError too, such as a certificate that is refused
+            raise
+        except (ValueError, asyncpg.ClientConfigurationError) as error:
+            reason = type(error).__name__
+        raise UnreadableUrl(f"asyncpg cannot read the URL ({reason})")  # its own text may show a part of it
 
     return create_async_engine(
         "postgresql+asyncpg://",

@@ -9,6 +9,7 @@
         ├── SessionNotFound          no such session in this scope, or it belongs to another
         ├── SessionConflict          version, incarnation, mode or payload is not as expected
         ├── UnpairedToolResult       a tool result that does not answer a call
+        ├── UnreadableUrl            a URL that names no database of this layer
         ├── UnreadableTranscript     what is stored does not decode
         ├── SchemaMismatch           the tables are missing, older or newer than this code
         └── WriteRejected            provenance, bounds, quota, screen or an isolated mode
@@ -51,6 +52,10 @@ class SessionConflict(AuthorityError):
 
 class UnpairedToolResult(AuthorityError):
     """A tool result does not answer a call of the assistant message before it; nothing was stored."""
+
+
+class UnreadableUrl(AuthorityError):
+    """The URL names no database that this layer can use. The message does not show it."""
 
 
 class UnreadableTranscript(AuthorityError):

@@ -2,12 +2,14 @@
 
 import json
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Annotated, Any, NoReturn
 from uuid import UUID
 
 import typer
 from pydantic import BaseModel, ValidationError
 
+from memory_authority.opening import sqlite_path
 from memory_authority.scope import Scope
 
 SCHEMA_VERSION = 1
@@ -46,6 +48,11 @@ def scope_of(agent: str, tenant: str, principal: str, session: UUID | None = Non
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         usage_error(f"{'.'.join(map(str, first['loc']))}: {first['msg']}")
+
+
+def is_missing(url: str) -> bool:
+    """Whether the URL names a SQLite file that is not there."""
+    return url.lower().startswith("sqlite:") and not Path(sqlite_path(url)).exists()
 
 
 def confirm(question: str, *, yes: bool) -> None:

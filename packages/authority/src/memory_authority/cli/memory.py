@@ -5,7 +5,6 @@ import json
 import re
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Annotated, NoReturn, TypeVar
 from uuid import UUID
 
@@ -15,7 +14,6 @@ from adapter_core import MemoryAdapterError, open_store
 from memory_authority.curated import CuratedMemory
 from memory_authority.errors import InsufficientAuthority
 from memory_authority.gate import RESERVED_FILTERS
-from memory_authority.opening import sqlite_path
 from memory_authority.records import MemoryKind, MemoryRecord, Provenance
 from memory_authority.scope import Scope
 from memory_authority.screening import PatternScreen
@@ -33,6 +31,7 @@ from ._common import (
     Yes,
     confirm,
     fail,
+    is_missing,
     moment,
     plain,
     print_json,
@@ -298,8 +297,11 @@ def _run(
 
     try:
         store = open_store(url, namespace=namespace, filters=RESERVED_FILTERS)
+    except MemoryAdapterError as error:
+        usage_error(str(error))
+    try:
         memory = CuratedMemory(store, scope, screen=screen)
-        if not create and url.startswith("sqlite:") and not Path(sqlite_path(url)).exists():
+        if not create and is_missing(url):
             fail(NO_FILE)  # the first call would make it
         return asyncio.run(within())
     except InsufficientAuthority as error:

@@ -4,15 +4,14 @@ import asyncio
 import json
 import time
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 from typing import Annotated, Any, TypeVar
 from uuid import UUID
 
 import typer
 
 from adapter_core import MemoryAdapterError
-from memory_authority.errors import AuthorityError
-from memory_authority.opening import open_session_store, sqlite_path
+from memory_authority.errors import UnreadableUrl
+from memory_authority.opening import open_session_store
 from memory_authority.sessions import SessionStore
 from memory_authority.sql_store import SqlSessionStore
 from memory_authority.transcript import AssistantMessage, SessionInfo, ToolMessage, Transcript
@@ -30,6 +29,7 @@ from ._common import (
     Yes,
     confirm,
     fail,
+    is_missing,
     moment,
     print_json,
     report,
@@ -206,9 +206,11 @@ def run(url: str, call: Callable[[SqlSessionStore], Awaitable[ResultT]], *, crea
             return await call(store)
 
     try:
-        if not create and url.startswith("sqlite:") and not Path(sqlite_path(url)).exists():
-            raise AuthorityError(NO_FILE)  # opening it would make it
+        if not create and is_missing(url):
+            fail(NO_FILE)  # opening it would make it
         return asyncio.run(within())
+    except UnreadableUrl as error:
+        usage_error(str(error))
     except MemoryAdapterError as error:
         fail(str(error))
 
