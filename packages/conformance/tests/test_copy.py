@@ -157,7 +157,7 @@ def test_a_dry_run_only_reports(urls, tmp_path) -> None:
 
 
 def test_an_empty_source_is_said(tmp_path) -> None:
-    fill(tmp_path / "a.db", [])
+    fill(tmp_path / "a.db", ITEMS[:1], namespace="other")
     found = fidelity(f"sqlite:///{tmp_path / 'a.db'}", "template:///", "--dry-run")
     told = "Error: the source has no items; is this the right one?\nNothing was copied.\n"
     assert (found.exit_code, found.stdout, found.stderr) == (1, "", told)
@@ -331,13 +331,30 @@ def test_the_document_has_all_of_it(urls) -> None:
     assert (document["copied"], document["complete"], document["error"]) == (len(ITEMS), True, "")
 
 
+def test_a_source_is_found_as_its_adapter_finds_it(source, tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    source.rename("a b%.db")
+    assert fidelity("sqlite:///a%20b%25.db", "template:///").exit_code == 0
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["template:///", "sqlite:///:memory:"], "the source cannot list its items: it has no scan"),
         (["sqlite:///a.db", "sqlite:///a.db"], "FROM and TO are the same store"),
         (["sqlite:///a.db", "nothing://b"], "no adapter for nothing: is installed"),
-        (["sqlite:///a.db", "template:///", "--to-option", "colour=red"], "does not take these options"),
+        (
+            ["sqlite:///a.db", "template:///", "--to-option", "colour=red"],
+            "does not take one of these options: colour",
+        ),
+        (["sqlite:///none%20such.db", "template:///"], "Error: sqlite:///none%20such.db is not there\n"),
+        (["SQLITE:///none.db", "template:///"], "SQLITE:///none.db is not there"),
+        (["qdrant+path:none", "template:///"], "Error: qdrant+path:none is not there\n"),
+        (["nonsense", "template:///"], "Error: nonsense: a store URL begins with a scheme and a colon\n"),
+        (
+            ["sqlite:///\udcff.db", "template:///"],
+            "does not take this URL or these options: UnicodeEncodeError",
+        ),
         (
             ["sqlite:///a.db", *LOSSY, "--accept-loss", "hope"],
             f"has no loss hope (known: {LOSS}, undeclared)",

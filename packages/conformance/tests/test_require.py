@@ -112,9 +112,9 @@ def test_a_store_that_does_not_answer_ends_with_three() -> None:
 
 
 def test_what_is_declared_too_little_counts_before_what_cannot_be_asked() -> None:
-    found = fidelity(GONE, "--extensions", "flight")
+    found = fidelity("redis://:sesame@127.0.0.1:1/0", "--retrieve", "full")
     assert found.exit_code == 1
-    assert "- extension flight is not offered" in found.stdout
+    assert "- retrieve fidelity is lossy, required full" in found.stdout
     assert "cannot connect" in found.stderr
 
 
@@ -124,7 +124,19 @@ def test_what_is_declared_too_little_counts_before_what_cannot_be_asked() -> Non
         (["sqlite:///x.db"], "nothing is required"),
         (["nothing://x", "--metadata"], "no adapter for nothing: is installed"),
         (["sqlite:///:memory:", "--retrieve", "perfect"], "'perfect' is not one of"),
-        (["sqlite:///:memory:", "--metadata", "-o", "colour=red"], "does not take this URL or these options"),
+        (
+            ["sqlite:///:memory:", "--metadata", "-o", "colour=red"],
+            "does not take one of these options: colour",
+        ),
+        (
+            ["sqlite:///\udcff.db", "--metadata"],
+            "does not take this URL or these options: UnicodeEncodeError",
+        ),
+        (
+            ["template:///", "--extensions", "scna,scan/1,batch"],
+            "no extension scna (known: batch/1, delete/1, ",
+        ),
+        (["template:///", "--extensions", "scan/2"], "no extension scan/2 (known: "),
         (["sqlite:///:memory:", "--metadata", "-o", "colour"], "an option is KEY=VALUE"),
         (["template:///", "--metadata", "-o", "filters=topic"], "filters must be a list of names"),
         (["template:///", "--metadata", "-o", "gap=" + "[" * 100_000], "the option gap is nested too deeply"),

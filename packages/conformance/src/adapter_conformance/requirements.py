@@ -90,29 +90,40 @@ async def ask(url: str, requirement: Requirement, options: Mapping[str, Any] | N
         TypeError: The constructor has no such option.
         ValueError: The requirement names no fidelity or consistency.
     """
-    async with _opened(url, requirement, dict(options or {})) as store:
-        declared = declared_shortfalls(store, requirement)
-        name: str = store.manifest.adapter
-        try:
+    return await measured(opened(url, requirement, options or {}), requirement)
+
+
+async def measured(store: AdapterStore[Any], requirement: Requirement) -> Answer:
+    """Connect a store, measure it by a requirement and close it."""
+    declared = declared_shortfalls(store, requirement)
+    name = store.manifest.adapter
+    try:
+        async with store:
             seen = await _connected(store, requirement)
-        except MemoryAdapterUnavailable as error:
-            return Answer(name, tuple(declared), str(error))
-        except MemoryAdapterError as error:
-            seen = [f"it cannot be used: {error}"]
-        return Answer(name, tuple(sorted([*declared, *seen])))
+    except MemoryAdapterUnavailable as error:
+        return Answer(name, tuple(declared), str(error))
+    except MemoryAdapterError as error:
+        seen = [f"it cannot be used: {error}"]
+    return Answer(name, tuple(sorted([*declared, *seen])))
 
 
-def _opened(url: str, requirement: Requirement, options: dict[str, Any]) -> AdapterStore[Any]:
-    """Open the store with the required filters, or without where it takes none."""
-    given = options.pop("filters", ())
+def opened(url: str, requirement: Requirement, options: Mapping[str, Any]) -> AdapterStore[Any]:
+    """Make the store with the required filters, or without where it takes none. No I/O.
+
+    Raises:
+        MemoryAdapterError: No adapter takes the URL, or the options.
+        TypeError: The constructor has no such option.
+    """
+    given = options.get("filters", ())
+    others = {name: value for name, value in options.items() if name != "filters"}
     if not isinstance(given, list | tuple):
         raise MemoryAdapterError('filters must be a list of names, such as filters=["topic"]')
     keys = dict.fromkeys([*cast("Sequence[Any]", given), *requirement.filters])
     filters = [key for key in keys if key not in TIME_FILTERS]
     if filters:
         with suppress(MemoryAdapterError, TypeError):
-            return open_store(url, **options, filters=filters)
-    return open_store(url, **options)
+            return open_store(url, **others, filters=filters)
+    return open_store(url, **others)
 
 
 def declared_shortfalls(store: Any, requirement: Requirement) -> list[str]:

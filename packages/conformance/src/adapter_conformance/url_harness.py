@@ -4,11 +4,14 @@ It stages no fault: the service belongs to somebody. What needs one is reported 
 """
 
 import asyncio
+import os
 import re
 import time
 from collections.abc import Mapping
 from importlib.metadata import entry_points
+from pathlib import Path
 from typing import Any
+from urllib.parse import unquote_to_bytes
 from uuid import uuid4
 
 from adapter_core import (
@@ -32,6 +35,7 @@ PREFIX = "fidelity-check"
 RESERVED = frozenset({"namespace", "item_type", "filters"})
 """Options that the kit sets itself."""
 
+_LOCAL = ("sqlite:///", "qdrant+path:")  # and then a file or a folder
 _PARAMETERS = re.compile("[?#]")
 _HOST = re.compile(r"(?:\[[^\]]*\]|[^:]*)(?::\d*)?")
 _PAUSE_SECONDS = 0.05  # between two looks at an index that lags: the service has others to serve
@@ -235,12 +239,22 @@ def version_of(url: str) -> str:
     return ""
 
 
+def is_missing(url: str) -> bool:
+    """Whether a URL names a file or folder that is not there. The first call of its store would make it."""
+    begin = next((one for one in _LOCAL if url.lower().startswith(one)), None)
+    path = url[len(begin) :] if begin else ":memory:"
+    spellings = (path, os.fsdecode(unquote_to_bytes(path)))
+    return path != ":memory:" and not any(Path(one).exists() for one in spellings)
+
+
 def displayed(url: str) -> str:
     """Show a URL without what may be a secret: user, password, parameters and fragment.
 
     Where it cannot be told what is a password, only the scheme is shown.
     """
-    scheme, _, rest = url.partition(":")
+    scheme, colon, rest = url.partition(":")
+    if not colon:
+        return printable(url)
     place = _PARAMETERS.split(rest)[0]
     _, sign, after = place.rpartition("@")
     host = after if sign else after.removeprefix("//") if after.startswith("//") else ""

@@ -1,7 +1,8 @@
 """What the commands share: arguments, usage errors, and the run behind them."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from enum import StrEnum
 from functools import partial
 from typing import Annotated, Any, NoReturn
@@ -20,8 +21,12 @@ from adapter_conformance.session import (
     find_targets,
     is_partial,
     no_live,
+    printable,
     run_targets,
+    safely_told,
 )
+from adapter_conformance.url_harness import displayed
+from adapter_core import MemoryAdapterError
 
 
 class Where(StrEnum):
@@ -75,6 +80,21 @@ def parsed_options(given: Sequence[str] | None) -> dict[str, Any]:
         except RecursionError:
             usage_error(f"the option {key} is nested too deeply")
     return options
+
+
+@contextmanager
+def opening(url: str, options: Collection[str]) -> Iterator[None]:
+    """End the command as wrongly used if the adapter makes no store of this URL and these options."""
+    try:
+        yield
+    except MemoryAdapterError as error:
+        usage_error(f"{displayed(url)}: {printable(str(error))}")
+    except TypeError:  # its text may show a value
+        names = ", ".join(sorted(options)) or "none"
+        usage_error(f"{displayed(url)}: the adapter does not take one of these options: {names}")
+    except Exception as error:  # noqa: BLE001 - what a constructor must not raise
+        told = safely_told(error)
+        usage_error(f"{displayed(url)}: the adapter does not take this URL or these options: {told}")
 
 
 def chosen_environments(given: Sequence[Where] | None) -> list[Environment]:

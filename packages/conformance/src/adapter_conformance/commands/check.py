@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import typer
 
@@ -10,11 +10,19 @@ from adapter_conformance._case import Case
 from adapter_conformance.document import to_json
 from adapter_conformance.progress import LateProgress
 from adapter_conformance.render import console_for, print_verdicts
-from adapter_conformance.session import Exit, Session, Target, printable, run_targets, safely_told
+from adapter_conformance.session import Exit, Session, Target, printable, run_targets
 from adapter_conformance.url_harness import RESERVED, UrlHarness, displayed, version_of
-from adapter_core import MemoryAdapterError
 
-from ._common import CaseIds, Options, Seed, chosen_cases, parsed_options, tell_if_partial, usage_error
+from ._common import (
+    CaseIds,
+    Options,
+    Seed,
+    chosen_cases,
+    opening,
+    parsed_options,
+    tell_if_partial,
+    usage_error,
+)
 
 TOO_HEAVY = {"X09": "it sets up twelve stores at once"}
 """Cases that are left out unless they are asked for by id."""
@@ -41,7 +49,8 @@ def check(
     options = parsed_options(option)
     if reserved := sorted(RESERVED & options.keys()):
         usage_error(f"set by the check itself: {', '.join(reserved)}")
-    harness = _harness(url, options)
+    with opening(url, options):
+        harness = UrlHarness(url, options)
     for line in _plan(harness, url, whole=not case):
         typer.echo(line, err=True)
     try:
@@ -54,17 +63,6 @@ def check(
 
 
 # Before
-
-
-def _harness(url: str, options: dict[str, Any]) -> UrlHarness:
-    try:
-        return UrlHarness(url, options)
-    except MemoryAdapterError as error:
-        usage_error(printable(str(error)))
-    except TypeError:  # its text may show a value
-        usage_error(f"the adapter does not take one of these options: {', '.join(sorted(options)) or 'none'}")
-    except Exception as error:  # noqa: BLE001 - what a constructor must not raise
-        usage_error(f"the adapter does not take this URL or these options: {safely_told(error)}")
 
 
 def _plan(harness: UrlHarness, url: str, *, whole: bool) -> Iterator[str]:

@@ -13,11 +13,11 @@ from adapter_conformance.copying import UNDECLARED, Agreed, Copying, Hindered, T
 from adapter_conformance.preview import Listing
 from adapter_conformance.progress import LateProgress
 from adapter_conformance.render import NOTHING, Sheet, console_for, markdown_table, print_sheets
-from adapter_conformance.session import Exit, printable, safely_told
-from adapter_conformance.url_harness import displayed
+from adapter_conformance.session import Exit, printable
+from adapter_conformance.url_harness import displayed, is_missing
 from adapter_core import MemoryAdapterError, MemoryAdapterUnavailable, open_store
 
-from ._common import parsed_options, usage_error
+from ._common import opening, parsed_options, usage_error
 
 SCHEMA_VERSION = 1
 """Of the JSON document; raised whenever a field changes its meaning."""
@@ -75,7 +75,7 @@ def copy(  # noqa: PLR0913 - the options of a command are its parameters
     """Copy the items of one store into another.
 
     First it reports what the target would change or refuse. It copies if nothing is lost, or if each
-    loss is accepted. Started again, it goes on; the source is only read.
+    loss is accepted. Started again, it goes on; the source is only read, and must be there.
     """
     agreed = Agreed(losses=tuple(accept_loss or ()), skip_refused=skip_refused, overwrite=overwrite)
     shared = parsed_options(option)
@@ -109,6 +109,8 @@ async def _run(
     except TypeError as error:
         usage_error(str(error))
     _check_names(agreed, taking)
+    if is_missing(source[0]):  # opening it would make it
+        usage_error(f"{displayed(source[0])} is not there")
     try:
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(giving)
@@ -141,12 +143,8 @@ async def _copied(copying: Copying, agreed: Agreed, outcome: _Outcome, *, dry: b
 
 
 def _opened(url: str, options: Mapping[str, Any]) -> Any:
-    try:
+    with opening(url, options):
         return open_store(url, **options)
-    except MemoryAdapterError as error:
-        usage_error(f"{displayed(url)}: {printable(str(error))}")
-    except TypeError as error:  # its text may show a value
-        usage_error(f"{displayed(url)}: the adapter does not take these options: {safely_told(error)}")
 
 
 def _check_names(agreed: Agreed, target: Any) -> None:

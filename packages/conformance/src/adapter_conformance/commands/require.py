@@ -2,17 +2,17 @@
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Annotated, Any, Literal
 
 import typer
 
-from adapter_conformance.requirements import Answer, Requirement, ask
-from adapter_conformance.session import Exit, printable, safely_told
+from adapter_conformance.requirements import Answer, Requirement, measured, opened
+from adapter_conformance.session import Exit, printable
 from adapter_conformance.url_harness import displayed
-from adapter_core import Durability, Fidelity, MemoryAdapterError, SearchConsistency
+from adapter_core import EXTENSIONS, Durability, Fidelity, SearchConsistency
 
-from ._common import Options, parsed_options, usage_error
+from ._common import Options, opening, parsed_options, usage_error
 
 SCHEMA_VERSION = 1
 """Of the JSON document; raised whenever a field changes its meaning."""
@@ -58,6 +58,7 @@ def require(  # noqa: PLR0913 - the options of a command are its parameters
     )
     if requirement == Requirement():
         usage_error("nothing is required; see --help")
+    _check_extensions(requirement.extensions)
     answer = _answer(url, requirement, parsed_options(option))
     if answer.unreachable:
         typer.echo(f"Error: cannot connect to {displayed(url)}: {printable(answer.unreachable)}", err=True)
@@ -71,13 +72,16 @@ def _split(given: Sequence[str] | None) -> tuple[str, ...]:
     return tuple(name for one in given or () for name in one.split(",") if name)
 
 
+def _check_extensions(names: Collection[str]) -> None:
+    known = {one.name: f"{one.name}/{one.version}" for one in EXTENSIONS}
+    if unknown := sorted(set(names) - {*known, *known.values()}):
+        usage_error(f"no extension {printable(', '.join(unknown))} (known: {', '.join(known.values())})")
+
+
 def _answer(url: str, requirement: Requirement, options: dict[str, Any]) -> Answer:
-    try:
-        return asyncio.run(ask(url, requirement, options))
-    except MemoryAdapterError as error:
-        usage_error(printable(str(error)))
-    except TypeError as error:  # its text may show a value
-        usage_error(f"the adapter does not take this URL or these options: {safely_told(error)}")
+    with opening(url, options):
+        store = opened(url, requirement, options)
+    return asyncio.run(measured(store, requirement))
 
 
 def _print(answer: Answer, place: str, style: str) -> None:
