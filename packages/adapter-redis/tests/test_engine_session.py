@@ -250,6 +250,21 @@ async def test_an_outage_while_the_window_is_asked_for_is_passed_on(index, scrip
     assert raised.value is down
 
 
+async def test_a_window_that_is_another_one_now_is_read_and_the_search_goes_on(index, scripted):
+    session = scripted(
+        **BUILT
+        | {
+            "FT.CONFIG": ([[b"MAXSEARCHRESULTS", b"9"]], [[b"MAXSEARCHRESULTS", b"7"]]),
+            "find": (b"[]", b"!window", b"[]"),
+        }
+    )
+    await index.prepare(session)
+    await index.find(session, Criteria(), HEAD)
+    await index.find(session, Criteria(), HEAD)
+    windows = [call.arguments[8] for call in session.calls if call.name == "find"]
+    assert windows == [b"9", b"9", b"7"]
+
+
 # An index that goes away
 
 
@@ -261,10 +276,10 @@ async def test_a_search_without_its_index_makes_it_and_asks_once_more(index, scr
     assert commands(session).count("FT.CREATE") == 1
 
 
-@pytest.mark.parametrize("why", [b"!unindexed", b"!building"])
-async def test_an_index_that_goes_away_again_is_unavailable(index, scripted, why):
+@pytest.mark.parametrize("why", [b"!unindexed", b"!building", b"!window"])
+async def test_what_goes_wrong_again_is_unavailable(index, scripted, why):
     session = scripted(**BUILT | {"find": why})
-    with pytest.raises(MemoryAdapterUnavailable, match="search index"):
+    with pytest.raises(MemoryAdapterUnavailable, match=r"search index|MAXSEARCHRESULTS"):
         await index.find(session, Criteria(), HEAD)
     assert commands(session).count("find") == 2
 

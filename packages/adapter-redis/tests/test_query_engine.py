@@ -100,6 +100,30 @@ async def test_what_the_window_cannot_page_is_an_error(
         await engine.execute_command("FT.CONFIG", "SET", "MAXAGGREGATERESULTS", "-1")
 
 
+@pytest.mark.parametrize("window", ["1500", "1001", "1000", "999", "7"])
+async def test_a_window_that_becomes_smaller_cuts_nothing(
+    on_engine: Make, engine: "redis.asyncio.Redis", window: str
+) -> None:
+    store = on_engine()
+    items = [MemoryItem(content="word", created_at=1_000.0 + number // 2) for number in range(3_100)]
+    await store.store_many(items)
+    assert ids(await store.search(MemoryQuery(limit=4_000))) == by_order(items)
+    await engine.execute_command("FT.CONFIG", "SET", "MAXSEARCHRESULTS", window)
+    for limit in (5, 1_200, 4_000):
+        assert ids(await store.search(MemoryQuery(limit=limit))) == by_order(items)[:limit]
+        assert ids(await store.search(MemoryQuery(text="word", limit=limit))) == by_order(items)[:limit]
+
+
+async def test_a_window_that_becomes_larger_is_used(on_engine: Make, engine: "redis.asyncio.Redis") -> None:
+    await engine.execute_command("FT.CONFIG", "SET", "MAXSEARCHRESULTS", "5")
+    store = on_engine()
+    await store.store_many([MemoryItem(created_at=1.0) for _ in range(9)])
+    with pytest.raises(MemoryAdapterUnavailable, match="MAXSEARCHRESULTS"):
+        await store.search(MemoryQuery(limit=9))
+    await engine.execute_command("FT.CONFIG", "SET", "MAXSEARCHRESULTS", "100")
+    assert len(await store.search(MemoryQuery(limit=9))) == 9
+
+
 async def test_an_answer_is_never_cut_short_in_silence(
     on_engine: Make, engine: "redis.asyncio.Redis"
 ) -> None:

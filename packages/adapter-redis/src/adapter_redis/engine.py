@@ -108,8 +108,13 @@ local function newest()
       end
       local reply, wrong = search(first, count)
       if wrong then return nil, wrong end
-      if #reply < 2 then return {{}} end
-      first = first + #reply - 1
+      local got = #reply - 1
+      if first > 0 and got < count and first + got < reply[1] then
+        WINDOW = first + got -- it is smaller than the store knows, and the engine cuts in silence
+      elseif got == 0 then
+        return {{}}
+      end
+      first = first + got
       local page = {{}}
       for i = 2, #reply do
         last = reply[i]:sub(SKIP)

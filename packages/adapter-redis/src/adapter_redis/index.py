@@ -51,7 +51,7 @@ LAYOUT = "1"
 _WEIGHT = 1_000_000  # a small set is searched from end to end, and reads whole numbers much faster
 
 VERIFIED_AT_ONCE = 1_000
-"""How many hits of a large answer one request fetches."""
+"""How many hits of a large answer one request fetches at most."""
 
 
 class Space(NamedTuple):
@@ -117,7 +117,7 @@ class Index(ABC):
         while rest:
             # the answer to the search names every hit; those that it had no room for are fetched now, if
             # they still meet the conditions
-            asked, rest = rest[:VERIFIED_AT_ONCE], rest[VERIFIED_AT_ONCE:]
+            asked, rest = rest[: self.at_once], rest[self.at_once :]
             more = await self._ask(session, criteria, head, len(asked), asked)
             documents |= {row[0]: row[2] for row in more if len(row) > 2}
             rest = [row[0] for row in more if len(row) == 2] + rest
@@ -132,6 +132,11 @@ class Index(ABC):
         self, session: Session, criteria: Criteria, head: Head, limit: int, ids: Sequence[str]
     ) -> list[Any]:
         """Ask for hits, or which of some ids are hits: id, score as text, and the hash if there was room."""
+
+    @property
+    def at_once(self) -> int:
+        """How many hits of a large answer one request fetches."""
+        return VERIFIED_AT_ONCE
 
     def score(self, text: str) -> float:
         """Read a score."""

@@ -78,6 +78,11 @@ class QueryEngineIndex(Index):
             *(TERMS, " ".join(terms)),
         )
 
+    @property
+    def at_once(self) -> int:
+        """How many hits of a large answer one request fetches."""
+        return min(super().at_once, self._window)
+
     async def check(self, session: Session) -> None:
         """Ask the engine for the index; whether it is there does not matter.
 
@@ -132,8 +137,9 @@ class QueryEngineIndex(Index):
         self, session: Session, criteria: Criteria, head: Head, limit: int, ids: Sequence[str]
     ) -> list[Any]:
         answer = await self._asked(session, criteria, head, limit, ids)
-        if answer in (b"!unindexed", b"!building"):
-            await self.prepare(session)  # somebody dropped it; the items are all there
+        if answer in (b"!unindexed", b"!building", b"!window"):
+            # somebody dropped it, and the items are all there; or the server's limit is another one now
+            await self.prepare(session)
             answer = await self._asked(session, criteria, head, limit, ids)
         return self._rows(answer)
 
