@@ -1,6 +1,7 @@
 """`fidelity diff`: what became weaker, stronger, new or gone."""
 
 import json
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -199,12 +200,43 @@ def test_json_and_markdown(file) -> None:
     )
 
 
-@pytest.mark.parametrize("text", ["", "{}", "[]", '{"schema_version": 2, "reports": []}'])
-def test_what_is_no_results_file_is_wrong_usage(file, tmp_path, text) -> None:
-    (tmp_path / "bad").write_text(text)
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (b"", "it is not JSON"),
+        (b"[" * 100_000, "it is not JSON"),
+        (b"\xff", "it is not UTF-8"),
+        (b"[]", "it has no schema_version"),
+        (b'{"reports": []}', "it has no schema_version"),
+        (b'{"schema_version": 2, "reports": []}', "its schema_version is not 1"),
+        (
+            b'{"schema_version": 1, "reports": [], "reports": []}',
+            'the key "reports" occurs twice in one object',
+        ),
+        (b'{"schema_version": 1, "reports": [{"a": 1, "a": 2}]}', 'the key "a" occurs twice in one object'),
+        (b'{"schema_version": 1, "reports": [{"adapter": "sesame"}]}', "its reports are not of this schema"),
+    ],
+)
+def test_what_is_no_results_file_is_wrong_usage(file, tmp_path, text, why) -> None:
+    (tmp_path / "bad").write_bytes(text)
     found = fidelity(file("old", report()), str(tmp_path / "bad"))
     assert (found.exit_code, found.stdout) == (2, "")
-    assert "is no results file" in found.stderr
+    assert found.stderr.endswith(f"bad is no results file of this version of the kit: {why}\n")
+    assert "sesame" not in found.stderr
+
+
+@pytest.mark.skipif(not Path("/dev/zero").exists(), reason="no file without an end")
+def test_a_file_without_an_end_is_wrong_usage(file) -> None:
+    found = fidelity(file("old", report()), "/dev/zero")
+    assert (found.exit_code, found.stdout) == (2, "")
+    assert "it has more than 67108864 bytes" in found.stderr
+
+
+def test_a_byte_order_mark_is_passed_over(file, tmp_path) -> None:
+    old = file("old", report())
+    (tmp_path / "new").write_bytes(b"\xef\xbb\xbf" + Path(old).read_bytes())
+    found = fidelity(old, str(tmp_path / "new"))
+    assert (found.exit_code, found.stdout) == (0, "Nothing changed.\n")
 
 
 def test_a_file_that_is_not_there_is_wrong_usage(file, tmp_path) -> None:

@@ -4,13 +4,18 @@ import json
 import re
 from typing import Any
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, ValidationError
 
+from .records import RepeatedKey, unrepeated
 from .report import SCHEMA_VERSION, ConformanceReport
 from .session import Session
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _COMPUTED = ("score", "certified")
+
+
+class BadResults(ValueError):
+    """A text is no results file of this schema. The message says why, and shows no values."""
 
 
 class ResultsFile(BaseModel):
@@ -47,10 +52,23 @@ def reports_from_json(text: str) -> list[ConformanceReport]:
     """Read the reports of a results file.
 
     Raises:
-        ValueError: It is no results file of this schema, or a score or verdict is not what its
+        BadResults: It is no results file of this schema, or a score or verdict is not what its
             cases say.
     """
-    return [_read(values) for values in ResultsFile.model_validate_json(text).reports]
+    try:
+        found = json.loads(text, object_pairs_hook=unrepeated)
+    except RepeatedKey as error:
+        raise BadResults(str(error)) from None
+    except (ValueError, RecursionError):
+        raise BadResults("it is not JSON") from None
+    if not isinstance(found, dict) or "schema_version" not in found:
+        raise BadResults("it has no schema_version")
+    if found["schema_version"] != SCHEMA_VERSION:
+        raise BadResults(f"its schema_version is not {SCHEMA_VERSION}")
+    try:
+        return [_read(values) for values in ResultsFile.model_validate(found).reports]
+    except ValidationError:
+        raise BadResults("its reports are not of this schema") from None
 
 
 def _with_computed(report: ConformanceReport) -> dict[str, Any]:
@@ -62,5 +80,5 @@ def _read(values: dict[str, Any]) -> ConformanceReport:
     report = ConformanceReport.model_validate_json(json.dumps(plain))
     for name in _COMPUTED:
         if values.get(name) != getattr(report, name):
-            raise ValueError(f"{report.label} {report.environment}: {name} is not what the cases say")
+            raise BadResults(f"{report.label} {report.environment}: {name} is not what the cases say")
     return report

@@ -48,6 +48,10 @@ class UnreadableLine:
     reason: str
 
 
+class RepeatedKey(ValueError):
+    """A key occurs twice in one JSON object."""
+
+
 class _Unreadable(Exception):
     pass
 
@@ -81,6 +85,8 @@ def _lines(stream: BinaryIO) -> Iterator[bytes | None]:
 def _object(line: bytes) -> dict[str, Any]:
     try:
         found = _decoded(line.decode("utf-8"))
+    except RepeatedKey as error:
+        raise _Unreadable(str(error)) from None
     except UnicodeDecodeError as error:
         raise _Unreadable(f"not UTF-8 at byte {error.start + 1}") from None
     except json.JSONDecodeError as error:
@@ -95,20 +101,24 @@ def _object(line: bytes) -> dict[str, Any]:
 def _decoded(text: str) -> Any:
     try:
         return _decode(text)
-    except json.JSONDecodeError:
+    except (json.JSONDecodeError, RepeatedKey):
         raise
     except ValueError:  # of int(): it has too many digits
         return _decode_any_int(text)
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Refuse a key that occurs twice, of which json would keep the last in silence."""
+def unrepeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Make an object of its pairs, for `object_pairs_hook`; json would keep the last of a key in silence.
+
+    Raises:
+        RepeatedKey: Naming the first key that occurs twice, shortened.
+    """
     made = dict(pairs)
     if len(made) < len(pairs):
         seen = set[str]()
         for key, _ in pairs:
             if key in seen:
-                raise _Unreadable(f"the key {named(key)} occurs twice in one object")
+                raise RepeatedKey(f"the key {named(key)} occurs twice in one object")
             seen.add(key)
     return made
 
@@ -122,8 +132,10 @@ def _any_int(text: str) -> int:
     return number
 
 
-_decode: Callable[[str], Any] = json.JSONDecoder(object_pairs_hook=_once).decode
-_decode_any_int: Callable[[str], Any] = json.JSONDecoder(object_pairs_hook=_once, parse_int=_any_int).decode
+_decode: Callable[[str], Any] = json.JSONDecoder(object_pairs_hook=unrepeated).decode
+_decode_any_int: Callable[[str], Any] = json.JSONDecoder(
+    object_pairs_hook=unrepeated, parse_int=_any_int
+).decode
 
 
 def _record(line: int, given: dict[str, Any]) -> GivenRecord:

@@ -1,7 +1,7 @@
 """What the commands share: arguments, usage errors, and the run behind them."""
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 from functools import partial
@@ -83,7 +83,7 @@ def parsed_options(given: Sequence[str] | None) -> dict[str, Any]:
 
 
 @contextmanager
-def opening(url: str, options: Collection[str]) -> Iterator[None]:
+def opening(url: str, options: Collection[str]) -> Generator[None]:
     """End the command as wrongly used if the adapter makes no store of this URL and these options."""
     try:
         yield

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from adapter_conformance.changes import Change, changes, inventories, worse
-from adapter_conformance.document import reports_from_json
+from adapter_conformance.document import BadResults, reports_from_json
 from adapter_conformance.render import Sheet, console_for, markdown_table, print_sheets
 from adapter_conformance.report import ConformanceReport
 from adapter_conformance.session import Exit, printable
@@ -17,6 +17,9 @@ from ._common import usage_error
 
 SCHEMA_VERSION = 1
 """Of the JSON document; raised whenever a field changes its meaning."""
+
+LARGEST = 64 * 2**20
+"""How many bytes a results file may have; a run over every adapter makes less than one in a hundred of it."""
 
 _KINDS = ("weaker", "gone", "stronger", "new")
 
@@ -44,11 +47,16 @@ def diff(
 
 def _read(file: Path) -> list[ConformanceReport]:
     try:
-        return reports_from_json(file.read_text("utf-8"))
+        with file.open("rb") as stream:
+            text = stream.read(LARGEST + 1)
+        if len(text) > LARGEST:
+            raise BadResults(f"it has more than {LARGEST} bytes")
+        return reports_from_json(text.decode("utf-8-sig"))
     except OSError as error:
         usage_error(f"cannot read {printable(str(file))}: {error.strerror}")
-    except ValueError:  # its text shows what stands in the file
-        usage_error(f"{printable(str(file))} is no results file of this version of the kit")
+    except ValueError as error:
+        why = printable(str(error)) if isinstance(error, BadResults) else "it is not UTF-8"
+        usage_error(f"{printable(str(file))} is no results file of this version of the kit: {why}")
 
 
 def _print(found: list[Change], style: str) -> None:
