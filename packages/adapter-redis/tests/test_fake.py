@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from adapter_core import MemoryAdapterError, MemoryItem, open_store
-from adapter_redis import RedisMemoryStore, RedisSettings, embedded, harness
+from adapter_core import MemoryAdapterError, MemoryAdapterUnavailable, MemoryItem, open_store
+from adapter_redis import RedisMemoryStore, RedisSettings, driver, embedded, harness
 from adapter_redis.errors import code_of, is_unavailable
 from adapter_redis.harness import HARNESSES, RedisEmbeddedHarness
 from adapter_redis.testing import FakeServerError
@@ -128,9 +128,6 @@ async def test_a_large_batch_is_looked_through_before_a_part_is_written(make, re
 
 
 async def test_a_batch_that_stops_in_the_middle_says_so(on_fake, fake, monkeypatch):
-    from adapter_core import MemoryAdapterUnavailable
-    from adapter_redis import driver
-
     monkeypatch.setattr(driver, "MAX_ITEMS", 3)
     store = on_fake()
     await store.store(MemoryItem())
@@ -141,9 +138,37 @@ async def test_a_batch_that_stops_in_the_middle_says_so(on_fake, fake, monkeypat
         return put(*arguments)
 
     fake._do_put = once
-    with pytest.raises(MemoryAdapterUnavailable, match="a part is stored") as raised:
+    with pytest.raises(MemoryAdapterUnavailable) as raised:
         await store.store_many([MemoryItem() for _ in range(6)])
     assert raised.value.outcome_unknown
+    assert str(raised.value) == (
+        "3 items of a large batch are stored; as to the others: "
+        "the namespace has been indexed in another way since this store connected"
+    )
+
+
+@pytest.mark.parametrize("error", [FakeServerError("NOPERM", "secret"), ConnectionResetError("secret")])
+async def test_a_native_error_in_the_middle_of_a_batch_says_what_is_stored(on_fake, fake, monkeypatch, error):
+    monkeypatch.setattr(driver, "MAX_ITEMS", 3)
+    store = on_fake()
+    await store.store(MemoryItem())
+    put = fake._do_put
+
+    def fails(*_):
+        raise error
+
+    def once(*arguments):
+        fake._do_put = fails
+        return put(*arguments)
+
+    fake._do_put = once
+    with pytest.raises(MemoryAdapterUnavailable) as raised:
+        await store.store_many([MemoryItem() for _ in range(6)])
+    assert str(raised.value) == (
+        f"3 items of a large batch are stored; as to the others: {type(error).__name__}"
+    )
+    assert raised.value.outcome_unknown
+    assert raised.value.__cause__ is error
 
 
 async def test_a_server_of_our_own_keeps_what_it_stored_over_a_crash():

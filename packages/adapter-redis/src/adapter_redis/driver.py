@@ -145,9 +145,9 @@ class RedisDriver(
             arguments = [argument for row in chunk for argument in row]
             try:
                 text = await self._ask(self._scripts.put, self._lasts, *arguments, head=head)
-            except MemoryAdapterError as error:
+            except Exception as error:
                 if acknowledged:
-                    raise _in_part(error) from error
+                    raise _in_part(len(acknowledged), error) from error
                 raise
             acknowledged += map(UUID, text.split())
         return acknowledged
@@ -344,10 +344,11 @@ def _revision(document: Document) -> int:
         raise MemoryAdapterError("a stored record is malformed: its revision is no number") from error
 
 
-def _in_part(error: MemoryAdapterError) -> MemoryAdapterError:
+def _in_part(stored: int, error: Exception) -> MemoryAdapterError:
+    # a native message may hold values
+    reason = error if isinstance(error, MemoryAdapterError) else type(error).__name__
     return MemoryAdapterUnavailable(
-        f"the server stopped in the middle of a large batch, of which a part is stored: {error}",
-        outcome_unknown=True,
+        f"{stored} items of a large batch are stored; as to the others: {reason}", outcome_unknown=True
     )
 
 
