@@ -298,6 +298,15 @@ def test_a_line_that_is_too_long_is_passed_over(monkeypatch) -> None:
     assert entries[3] == UnreadableLine(4, "longer than 20 bytes")
 
 
+@pytest.mark.skipif(not Path("/dev/zero").exists(), reason="no file without an end")
+def test_a_line_without_an_end_is_wrong_usage(monkeypatch) -> None:
+    monkeypatch.setattr(records, "LONGEST_LINE", 20)
+    monkeypatch.setattr(records, "LONGEST_SKIPPED", 100)
+    found = fidelity("/dev/zero", "template")
+    message = "Error: cannot read /dev/zero: a line of it is longer than 100 bytes\n"
+    assert (found.exit_code, found.stdout, found.stderr) == (2, "", message)
+
+
 def test_unreadable_lines_are_findings_beside_the_others(file) -> None:
     found = fidelity(file('{"content": 1}', "{oops", '{"content": 2}'), "sqlite")
     assert found.exit_code == 0

@@ -19,6 +19,9 @@ from .session import printable
 LONGEST_LINE = 64 * 2**20
 """How many bytes a line may have."""
 
+LONGEST_SKIPPED = 2**30
+"""How many bytes of a longer one are passed over: more than any store takes in a document."""
+
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _EXPECTED = {"id": "id is not a UUID", "created_at": "created_at is not a time in ISO 8601"}
 
@@ -52,12 +55,20 @@ class RepeatedKey(ValueError):
     """A key occurs twice in one JSON object."""
 
 
+class EndlessLine(Exception):
+    """A line goes on and on; what follows it was not read."""
+
+
 class _Unreadable(Exception):
     pass
 
 
 def read_records(stream: BinaryIO) -> Iterator[GivenRecord | UnreadableLine]:
-    """Read the records of JSON lines, one line at a time. Blank lines are passed over."""
+    """Read the records of JSON lines, one line at a time. Blank lines are passed over.
+
+    Raises:
+        EndlessLine: There is no end of a line within `LONGEST_SKIPPED` bytes.
+    """
     for number, line in enumerate(_lines(stream), start=1):
         if line is None:
             yield UnreadableLine(number, f"longer than {LONGEST_LINE} bytes")
@@ -77,8 +88,12 @@ def _lines(stream: BinaryIO) -> Iterator[bytes | None]:
         if len(line) <= LONGEST_LINE:
             yield line
             continue
+        passed = len(line)
         while line and not line.endswith(b"\n"):
+            if passed > LONGEST_SKIPPED:
+                raise EndlessLine(f"a line of it is longer than {LONGEST_SKIPPED} bytes")
             line = stream.readline(LONGEST_LINE)
+            passed += len(line)
         yield None
 
 

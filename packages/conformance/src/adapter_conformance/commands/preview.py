@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from adapter_conformance.preview import Change, Listing, Outcome, Previewed, Refusal, outcomes_of, preview
-from adapter_conformance.records import UnreadableLine, read_records
+from adapter_conformance.records import EndlessLine, UnreadableLine, read_records
 from adapter_conformance.render import Sheet, console_for, markdown_table, print_sheets
 from adapter_conformance.session import Exit, Fault, find_targets, printable
 
@@ -72,6 +72,8 @@ def _previewed(file: Path, outcomes: Sequence[Outcome], limit: int) -> Previewed
             found = preview(read_records(stream), outcomes, limit=limit)
     except OSError as error:
         usage_error(f"cannot read {printable(str(file))}: {error.strerror}")
+    except EndlessLine as error:
+        usage_error(f"cannot read {printable(str(file))}: {error}")
     if not found.records:
         why = "".join(f" (line {one.line}: {one.reason})" for one in found.unreadable.shown[:1])
         usage_error(f"{printable(str(file))} has no line that is a record{why}")
