@@ -17,7 +17,9 @@ from adapter_conformance.copying import BATCH, Agreed, CopyFailed, Copying, Hind
 from adapter_conformance.corpus import drawn
 from adapter_core import EXACT, MemoryItem, same_fields
 from adapter_sqlite import SqliteMemoryStore
+from adapter_sqlite.testing import plant_foreign
 from adapter_template import TemplateMemoryStore, TemplateService
+from adapter_template.harness import TemplateHarness
 
 ITEMS = drawn(2 * BATCH + 50, 1).items
 LOSS = "created-at-milliseconds"
@@ -184,6 +186,26 @@ def test_items_of_the_target_alone_stay(urls, tmp_path) -> None:
     fill(tmp_path / "b.db", [one])
     assert fidelity(*urls).exit_code == 0
     assert equal(contents(tmp_path / "b.db"), [*ITEMS, one])
+
+
+def test_a_record_of_another_program_is_named_and_stays(urls, tmp_path) -> None:
+    fill(tmp_path / "b.db", ITEMS[:1])
+    with closing(sqlite3.connect(tmp_path / "b.db")) as connection, connection:
+        plant_foreign(connection, "default", ITEMS[1].id)
+    found = fidelity(*urls, "--overwrite")
+    assert found.exit_code == 1
+    assert found.stderr.startswith(f"Error: the target refuses {ITEMS[1].id}: ")
+    assert found.stderr.endswith("Not all is copied. The same command ends like this until that is mended.\n")
+
+
+async def test_an_item_that_is_refused_in_a_batch_is_named(source) -> None:
+    harness = TemplateHarness()
+    taking = await harness.make_store()
+    await harness.plant_foreign_record(ITEMS[5].id)
+    async with SqliteMemoryStore(source) as giving:
+        with pytest.raises(CopyFailed, match=f"refuses {ITEMS[5].id}: store: a record that is not ours"):
+            await Copying(giving, taking, Agreed()).copy()
+    await harness.close()
 
 
 # Losses and refusals

@@ -13,6 +13,7 @@ from uuid import UUID
 from adapter_core import (
     ItemFields,
     MemoryAdapterError,
+    MemoryAdapterUnavailable,
     Preview,
     SupportsBatch,
     SupportsScan,
@@ -32,7 +33,7 @@ UNDECLARED = "undeclared"
 
 
 class CopyFailed(MemoryAdapterError):
-    """An item does not come back from the target as the target declares."""
+    """The target refuses an item, or does not give it back as it declares. The message has the id."""
 
 
 class Hindered(Exception):
@@ -141,7 +142,7 @@ class Copying:
 
         Raises:
             Hindered: The source has changed since the survey, and something was not agreed to.
-            CopyFailed: An item does not come back as declared.
+            CopyFailed: An item is refused, or does not come back as declared.
             MemoryAdapterError: One of the stores failed. A copy that is started again goes on.
         """
         async for batch in self._batches():
@@ -205,8 +206,9 @@ class Copying:
         return Example(str(item.id), value)
 
     async def _write(self, wanted: Mapping[UUID, tuple[ItemFields, ItemFields]]) -> None:
-        items = [item for item, _ in wanted.values()]
-        await _stored(self._target, items)
+        if not wanted:
+            return
+        await _stored(self._target, [item for item, _ in wanted.values()])
         there = await _retrieved(self._target, list(wanted))
         for item_id, (_, expected) in wanted.items():
             if item_id not in there or not same_fields(there[item_id], expected):
@@ -218,11 +220,22 @@ def _offers(store: object, extension: type) -> bool:
 
 
 async def _stored(store: Any, items: Sequence[ItemFields]) -> None:
-    if not _offers(store, SupportsBatch):
-        for item in items:
+    if _offers(store, SupportsBatch):
+        try:
+            await store.store_many(items)
+        except MemoryAdapterUnavailable:
+            raise
+        except MemoryAdapterError:  # it need not name the item: one by one, that shows
+            pass
+        else:
+            return
+    for item in items:
+        try:
             await store.store(item)
-    elif items:
-        await store.store_many(items)
+        except MemoryAdapterUnavailable:
+            raise
+        except MemoryAdapterError as error:
+            raise CopyFailed(f"the target refuses {item.id}: {error}") from error
 
 
 async def _retrieved(store: Any, ids: Sequence[UUID]) -> Mapping[UUID, Any]:

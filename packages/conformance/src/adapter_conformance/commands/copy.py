@@ -180,8 +180,10 @@ def _last(outcome: _Outcome, found: Tally, done: Tally) -> Iterator[str]:
     if outcome.began:
         skipped = f", {done.refused.count} skipped" if done.refused.count else ""
         yield f"Copied {done.copied} items and read them again; {done.equal} were there already{skipped}."
-        if outcome.error:
+        if outcome.exit in (Exit.UNREACHABLE, Exit.INTERRUPTED):
             yield "Not all is copied. The same command goes on."
+        elif outcome.error:
+            yield "Not all is copied. The same command ends like this until that is mended."
     elif outcome.error:
         yield "Nothing was copied."
     if outcome.needed:
