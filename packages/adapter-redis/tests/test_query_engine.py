@@ -271,6 +271,37 @@ async def test_the_other_index_is_refused_until_reindex_and_then_finds_the_same(
     assert left == []
 
 
+async def test_an_item_whose_hash_is_gone_does_not_spoil_the_other_index(
+    on_engine: Make, engine: "redis.asyncio.Redis", key: Callable[[str], str]
+) -> None:
+    items = [MemoryItem(content="word") for _ in range(3)]
+    async with on_engine() as store:
+        await store.store_many(items)
+    await engine.delete(key(f":item:{items[0].id}"))
+    await engine.set(key(f":item:{items[1].id}"), "foreign")
+    async with on_engine(index="keyspace") as store:
+        assert await store.reindex() == 1
+        assert ids(await store.search(MemoryQuery(text="word"))) == [items[2].id]
+
+
+async def test_what_is_deleted_while_the_other_index_is_made_is_not_in_it(
+    on_engine: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    items = [MemoryItem(content="word") for _ in range(3)]
+    async with on_engine() as old, on_engine(index="keyspace") as new:
+        await old.store_many(items)
+        adopt = new._driver.adopt
+
+        async def deleted_before() -> bool:
+            if await old.retrieve(items[0].id) and not await new._driver.outdated(9):
+                await old.delete(items[0].id)
+            return bool(await adopt())
+
+        monkeypatch.setattr(new._driver, "adopt", deleted_before)
+        await new.reindex()
+        assert set(ids(await new.search(MemoryQuery()))) == set(ids(items[1:]))
+
+
 async def test_b37_twenty_stores_set_up_one_namespace_at_once(on_engine: Make) -> None:
     stores = [on_engine() for _ in range(20)]
     await asyncio.gather(*(store.store(MemoryItem(content="x")) for store in stores))

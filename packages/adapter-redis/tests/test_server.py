@@ -261,6 +261,36 @@ async def test_b43_an_index_that_lost_a_key_says_so(on_server, beside, key, lost
     assert await store.retrieve(item.id) == item
 
 
+@pytest.mark.parametrize("lost", [":times", ":tokens", ":ids"])
+async def test_an_index_that_lost_a_key_is_rebuilt_by_reindex(on_server, beside, key, lost):
+    store = on_server()
+    items = [MemoryItem(content=f"word w{n}", tags=["t"], created_at=float(n)) for n in range(5)]
+    await store.store_many(items)
+    await beside.delete(key(f":item:{items[4].id}"))  # gone without the index
+    await beside.delete(key(lost))
+    for call in (lambda: store.delete(items[0].id), store.clear):
+        await unavailable(call(), "reindex")
+    await store.reindex()
+    for query in (MemoryQuery(), MemoryQuery(text="word"), MemoryQuery(tags=["t"])):
+        assert [hit.id for hit in await store.search(query)] == [item.id for item in items[3::-1]]
+    await store.store(MemoryItem(id=items[0].id, tags=["u"]))
+    assert len(await store.search(MemoryQuery(tags=["t"]))) == 3
+    assert await store.clear() == 4
+    assert [one async for one in beside.scan_iter(match=key(":*"))] == []
+    assert await store.reindex() == 0
+
+
+async def test_an_index_that_lost_what_cannot_be_rebuilt_stays_unavailable(on_server, beside, key):
+    store = on_server()
+    item = MemoryItem(tags=["t"])
+    await store.store(item)
+    await beside.delete(key(":ids"), key(":times"))
+    with pytest.raises(MemoryAdapterError, match="cannot be listed"):
+        await store.reindex()
+    await unavailable(store.search(MemoryQuery()), "index is gone")
+    assert await store.retrieve(item.id) == item
+
+
 async def test_a_namespace_whose_own_key_was_lost_is_indexed_anew(on_server, beside, key):
     store = on_server()
     items = [MemoryItem(content=f"word w{n}", tags=["t"]) for n in range(5)]

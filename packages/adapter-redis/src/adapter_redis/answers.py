@@ -7,7 +7,7 @@ from adapter_core import MemoryAdapterError, MemoryAdapterUnavailable
 
 _REASONS = {
     "building": "the search index is being built",
-    "damaged": "a key of the namespace's index is gone or was changed; nothing was done",
+    "damaged": "a key of the namespace's index is gone or was changed; nothing was done; try reindex()",
     "gone": "the namespace is gone from the server: it was emptied, or another server took over",
     "replica": "the server is a replica now, and may lag behind; nothing was done",
     "signature": "the namespace has been indexed in another way since this store connected",

@@ -23,10 +23,11 @@ BOUNDED: Final = "@created_at:[$from $to]"
 FUNCTIONS = (
     keyspace.FUNCTIONS
     + """
--- the sets are another index here: they are left only when an item is indexed anew
-index_remove = function() end
+-- the sets are another index here, which may be in the making
 index_put = function() end
 index_intact = function() return true end
+index_has = function() return true end
+index_mend = function() end
 """
 )
 

@@ -4,12 +4,13 @@
 `scripts.py`; an `Index` adds what a search needs. It gives
 
 - `functions`: Lua for the shared scripts, the local functions `index_put(id, order, text)`,
-  `index_finish()`, `index_remove(id)`, `index_intact(count)` and `any_index_remove(id)`. They run in the
-  script that writes or deletes the item, so the index is part of the write. A script calls `index_put`
-  once for each of its items, all of them different, and then `index_finish`, which does what was put off.
-  `order` is minus `created_at` as text, `text` what `text()` made of the record. `index_intact` says
-  whether the index has so many items as it should. `any_index_remove` also removes what another index
-  wrote for the item; it runs when an item is reindexed.
+  `index_finish()`, `index_remove(id)`, `index_intact(count)`, `index_has(id)` and `index_mend()`. They run
+  in the script that writes or deletes the item, so the index is part of the write. A script calls
+  `index_put` once for each of its items, all of them different, and then `index_finish`, which does what
+  was put off. `order` is minus `created_at` as text, `text` what `text()` made of the record.
+  `index_remove` also removes what another index wrote for the item. `index_intact` says whether the index
+  has so many items as it should, `index_has` whether it has this one. `index_mend` runs before a damaged
+  index is made anew: it lists every item that the index knows, and removes what cannot be kept.
 - `fields(record)`: further fields of the item's own hash, whose names begin with `library.HIDDEN`. The
   scripts never answer with them. An index that the server itself keeps over hashes puts here what it
   indexes. The hashes of a namespace are the keys that begin with `space.items`.

@@ -25,7 +25,6 @@ local function index_remove(id)
   end
   call('ZREM', TIMES, id)
 end
-local any_index_remove = index_remove
 
 -- what the sets are to get and to lose: one command for many items is far cheaper than one for each
 local WAITING, LEAVING, WORDS, ORDERS = {{}}, {{}}, {{}}, {{}}
@@ -82,6 +81,24 @@ end
 
 local function index_intact(count)
   return call('ZCARD', TIMES) == count and call('HLEN', TOKENS) == count
+end
+
+local function index_has(id)
+  return call('HGET', TOKENS, id) and call('ZSCORE', TIMES, id)
+end
+
+local function index_mend()
+  for from = 0, call('ZCARD', TIMES) - 1, {AT_ONCE} do
+    for _, id in ipairs(call('ZRANGE', TIMES, from, from + {AT_ONCE} - 1)) do call('ZADD', IDS, 0, id) end
+  end
+  if call('HLEN', TOKENS) > 0 then return end
+  -- which sets an item was in is known no more, and some items may have gone since
+  local cursor = '0'
+  repeat
+    local page = call('SCAN', cursor, 'MATCH', SETS .. '*', 'COUNT', 1000)
+    cursor = page[1]
+    for _, key in ipairs(page[2]) do call('DEL', key) end
+  until cursor == '0'
 end
 """
 """What the shared scripts need."""

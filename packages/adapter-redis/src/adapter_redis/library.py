@@ -33,13 +33,20 @@ local function unfit()
   end
 end
 
+-- whether every item is listed, and in this index
+local function whole(items)
+  local count = tonumber(items)
+  return call('ZCARD', IDS) == count and index_intact(count)
+end
+
 -- why the call must not be done, or nil
 local function refusal(signed)
   local space = call('HMGET', BASE, 'adapter', 'signature', 'items')
   if space[1] ~= MARK then return '!gone' end
-  if signed and space[2] ~= SIGNED then return '!signature' end
+  local same = space[2] == SIGNED
+  if signed and not same then return '!signature' end
   local count = tonumber(space[3])
-  if call('ZCARD', IDS) ~= count or (signed and not index_intact(count)) then return '!damaged' end
+  if call('ZCARD', IDS) ~= count or (same and not index_intact(count)) then return '!damaged' end
   if DUE then
     if WATCH:find('a') and call('INFO', 'persistence'):match('aof_enabled:(%d)') ~= '1' then
       return '!volatile'

@@ -8,8 +8,7 @@ begin with its name:
 - `:ids` every id, in order;
 - `:expiry` when the items that do not stay for ever go.
 
-An index adds keys of its own. It gives each script the functions `index_put(id, order, text)`,
-`index_finish()`, `index_remove(id)` and `index_intact(count)`.
+An index adds keys of its own, and gives each script its functions: see `index.py`.
 
 A script answers with JSON or plain text. An answer that begins with `!` says why nothing was done.
 
@@ -226,16 +225,20 @@ if call('HGET', BASE, 'adapter') ~= MARK then return '!gone' end
 local size = tonumber(ARGV[5])
 local found, cursor, bytes = {{}}, ARGV[4], 0
 local from = cursor == '' and '-' or '(' .. cursor
+may_remove()
+if cursor == '' then
+  local space = call('HMGET', BASE, 'signature', 'items')
+  if space[1] == SIGNED and not whole(space[2]) then index_mend() end
+end
 local ids = call('ZRANGEBYLEX', IDS, from, '+', 'LIMIT', 0, {SCANNED_AT_ONCE})
 for _, id in ipairs(ids) do
   cursor = id
-  local signed = pcall('HGET', ITEMS .. id, 'indexed')
-  if signed and signed ~= SIGNED then
+  if kind(ITEMS .. id) ~= 'ours' then
+    forget(id) -- it is gone, and no index can have it
+  elseif call('HGET', ITEMS .. id, 'indexed') ~= SIGNED or not index_has(id) then
     local flat, more = document(ITEMS .. id)
-    if flat then
-      found[#found + 1] = {{id, flat}}
-      bytes = bytes + more
-    end
+    found[#found + 1] = {{id, flat}}
+    bytes = bytes + more
     if #found >= size or bytes >= {ANSWER_BYTES} then break end
   end
 end
@@ -256,7 +259,7 @@ while at <= #ARGV do
     for _, name in ipairs(call('HKEYS', key)) do
       if name:sub(1, {len(HIDDEN)}) == '{HIDDEN}' then call('HDEL', key, name) end
     end
-    any_index_remove(id)
+    index_remove(id)
     index_put(id, ARGV[at + 2], ARGV[at + 3])
     if count > 0 then set_fields(key, at + 5, at + 4 + count) end
     done = done + 1
@@ -274,8 +277,8 @@ local space = call('HGETALL', BASE)
 local field = {}
 for i = 1, #space, 2 do field[space[i]] = space[i + 1] end
 if field.adapter ~= MARK then return '!gone' end
-if field.signature == SIGNED then return '1' end
-if ARGV[4] == '' then return '0' end
+if field.signature == SIGNED and whole(field.items) then return '1' end
+if ARGV[4] == '' or not whole(field.items) then return '0' end
 for name, number in pairs(field) do
   local other = name:sub(1, 6) == 'wrote:' and name:sub(7) ~= SIGNED
   if other and tonumber(number) > tonumber(ARGV[4]) then return '0' end
@@ -289,9 +292,8 @@ class Scripts:
     """The shared scripts with the functions of one index.
 
     Args:
-        functions: Lua that defines the local functions `index_put(id, order, text)`, `index_finish()`,
-            `index_remove(id)`, `index_intact(count)` and `any_index_remove(id)`. It may use `BASE`
-            (the namespace's key), `call` and `words`.
+        functions: Lua that defines the local functions of `index.py`. It may use `BASE` (the namespace's
+            key), `IDS`, `call` and `words`.
     """
 
     def __init__(self, functions: str) -> None:
