@@ -378,6 +378,36 @@ async def test_a_foreign_key_in_the_index_refuses_the_items_that_need_it_and_no_
     assert len(await store.search(MemoryQuery())) == 2
 
 
+async def test_what_a_foreign_key_in_the_index_refuses_leaves_no_trace(on_server, beside, key) -> None:
+    store = on_server()
+    item = MemoryItem(content="old", tags=["a", "b"], created_at=5.0)
+    await store.store(item)
+    await beside.set(key(":x:tred"), "foreign")
+    tags = ["b", "red", *(f"t{n}" for n in range(30))]
+    batch = [MemoryItem(tags=[f"c{n % 2}", "d"], created_at=9.0) for n in range(900)]
+    for refused in ([MemoryItem(id=item.id, tags=tags, created_at=9.0)], [*batch, MemoryItem(tags=tags)]):
+        with pytest.raises(MemoryAdapterError):
+            await store.store_many(refused)
+    kept = [(key(":x:ta"), [(str(item.id).encode(), -5.0)]), (key(":x:tb"), [(str(item.id).encode(), -5.0)])]
+    for name, members in kept:
+        assert await beside.zrange(name, 0, -1, withscores=True) == members
+    left = {one.decode() async for one in beside.scan_iter(match=key(":x:*"))}
+    assert left == {key(":x:ta"), key(":x:tb"), key(":x:wold"), key(":x:tred")}
+    assert len(await store.search(MemoryQuery(text="old", tags=["b"]))) == 1
+
+
+async def test_an_item_leaves_a_set_that_a_foreign_key_has_taken(on_server, beside, key) -> None:
+    store = on_server()
+    items = [MemoryItem(tags=["red"]) for _ in range(3)]
+    await store.store_many(items)
+    await beside.set(key(":x:tred"), "foreign")
+    await store.store(MemoryItem(id=items[0].id, tags=["blue"]))
+    assert [hit.id for hit in await store.search(MemoryQuery(tags=["blue"]))] == [items[0].id]
+    assert await store.delete(items[1].id)
+    await beside.delete(key(f":item:{items[2].id}"))
+    assert [hit.id for hit in await store.search(MemoryQuery())] == [items[0].id]
+
+
 async def test_a_pool_of_the_callers_with_one_connection_serves_many_stores_of_one_tick(
     server, settings
 ) -> None:

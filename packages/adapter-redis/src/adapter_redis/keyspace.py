@@ -15,11 +15,17 @@ AT_ONCE = 1_000
 FUNCTIONS = f"""
 local TIMES, TOKENS, SETS = BASE .. ':times', BASE .. ':tokens', BASE .. ':x:'
 
+-- a key of another type has nothing of ours, and any other error stays one
+local function leave(key, id)
+  local reply = pcall('ZREM', key, id)
+  if type(reply) == 'table' and not reply.err:find('WRONGTYPE') then error(reply.err, 0) end
+end
+
 local function index_remove(id)
   local old = call('HGET', TOKENS, id)
   if old then
     for word in old:gmatch('%S+') do
-      if word:byte() ~= 61 then call('ZREM', SETS .. word, id) end
+      if word:byte() ~= 61 then leave(SETS .. word, id) end
     end
     call('HDEL', TOKENS, id)
   end
@@ -28,6 +34,22 @@ end
 
 -- what the sets are to get and to lose: one command for many items is far cheaper than one for each
 local WAITING, LEAVING, WORDS, ORDERS = {{}}, {{}}, {{}}, {{}}
+
+-- a key of another type refuses its items, and the sets become what they were
+local function enter(key, members)
+  local reply = pcall('ZADD', key, unpack(members))
+  if type(reply) ~= 'table' then return end
+  for at = 1, #WORDS, 2 do
+    local id, score = WORDS[at], nil
+    for word in WORDS[at + 1]:gmatch('%S+') do
+      if word:byte() ~= 61 then leave(SETS .. word, id) end
+    end
+    for word in (call('HGET', TOKENS, id) or ''):gmatch('%S+') do
+      if word:byte() == 61 then score = word:sub(2) else pcall('ZADD', SETS .. word, score, id) end
+    end
+  end
+  error(reply.err, 0)
+end
 
 local function add(key, score, id)
   local members = WAITING[key]
@@ -38,15 +60,15 @@ local function add(key, score, id)
   local count = #members
   members[count + 1], members[count + 2] = score, id
   if count + 2 >= {AT_ONCE} then
-    call('ZADD', key, unpack(members))
+    enter(key, members)
     WAITING[key] = nil
   end
 end
 
 -- what may be refused comes first, and by what the index is known to be whole comes last
 local function index_finish()
-  for key, members in pairs(WAITING) do call('ZADD', key, unpack(members)) end
-  for at = 1, #LEAVING, 2 do call('ZREM', LEAVING[at], LEAVING[at + 1]) end
+  for key, members in pairs(WAITING) do enter(key, members) end
+  for at = 1, #LEAVING, 2 do leave(LEAVING[at], LEAVING[at + 1]) end
   for from = 1, #WORDS, {AT_ONCE} do
     call('HSET', TOKENS, unpack(WORDS, from, math.min(from + {AT_ONCE} - 1, #WORDS)))
   end
@@ -59,6 +81,8 @@ end
 local function index_put(id, order, text)
   local old = call('HGET', TOKENS, id)
   if old == text then return end
+  WORDS[#WORDS + 1], WORDS[#WORDS + 2] = id, text
+  ORDERS[#ORDERS + 1], ORDERS[#ORDERS + 2] = order, id
   local score, new = nil, {{}}
   for word in text:gmatch('%S+') do
     if word:byte() == 61 then
@@ -75,8 +99,6 @@ local function index_put(id, order, text)
       end
     end
   end
-  WORDS[#WORDS + 1], WORDS[#WORDS + 2] = id, text
-  ORDERS[#ORDERS + 1], ORDERS[#ORDERS + 2] = order, id
 end
 
 local function index_intact(count)

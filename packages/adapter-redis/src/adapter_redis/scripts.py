@@ -219,7 +219,8 @@ return cjson.encode({{cursor, page}})
 """
 
 # ARGV: 4 the id behind which to begin, or nothing; 5 how many. Answers the number of the last write, the
-# id to go on behind or nothing at the end, and the items that are indexed in another way.
+# id to go on behind or nothing at the end, and the items that are indexed in another way or not at all;
+# takes out of the index what is gone.
 _OUTDATED = f"""
 if call('HGET', BASE, 'adapter') ~= MARK then return '!gone' end
 local size = tonumber(ARGV[5])
