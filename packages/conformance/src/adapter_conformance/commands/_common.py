@@ -1,7 +1,7 @@
 """What the commands share: arguments, usage errors, and the run behind them."""
 
 import json
-from collections.abc import Collection, Generator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 from functools import partial
@@ -13,6 +13,7 @@ from adapter_conformance._case import Case
 from adapter_conformance.harness import Environment
 from adapter_conformance.inventory import ALL_CASES
 from adapter_conformance.progress import LateProgress
+from adapter_conformance.report import ConformanceReport
 from adapter_conformance.runner import not_run
 from adapter_conformance.session import (
     ORDINARY,
@@ -125,6 +126,7 @@ def run_named(
     cases: Sequence[Case] = ALL_CASES,
     seed: int = 0,
     options: Mapping[str, Any] | None = None,
+    ended: Callable[[ConformanceReport], None] = lambda _: None,
 ) -> Session:
     """Run the installed harnesses by name, with progress; faults are told on stderr."""
     chosen = chosen_environments(environments)
@@ -140,6 +142,7 @@ def run_named(
             options=options,
             progress=progress,
             tell=partial(typer.echo, err=True),
+            ended=ended,
         )
     session.faults[:0] = faults
     if "live" in chosen:

@@ -1,5 +1,6 @@
 """`fidelity compare`: the profiles of the installed adapters, side by side."""
 
+import sys
 from typing import Annotated, Literal
 
 import typer
@@ -7,6 +8,8 @@ import typer
 from adapter_conformance.document import to_json
 from adapter_conformance.released import add_released
 from adapter_conformance.render import console_for, markdown, print_comparison
+from adapter_conformance.report import ConformanceReport
+from adapter_conformance.session import printable
 
 from ._common import Names, Where, chosen_environments, run_named
 
@@ -26,7 +29,7 @@ def compare(
 
     Where a run cannot be made here, the results that the adapter was released with stand beside it.
     """
-    session = run_named(names, environment)
+    session = run_named(names, environment, ended=_tell_ended)
     for fault in add_released(session, chosen_environments(environment)):
         typer.echo(f"Error: {fault}", err=True)
     if style == "json":
@@ -36,3 +39,9 @@ def compare(
     elif session.reports:
         print_comparison(console_for(), session.reports)
     raise typer.Exit(session.exit)
+
+
+def _tell_ended(report: ConformanceReport) -> None:
+    """Say that it goes on, where no progress is shown."""
+    if not sys.stderr.isatty():
+        typer.echo(f"{report.label} {report.environment}: {printable(report.score)}", err=True)
