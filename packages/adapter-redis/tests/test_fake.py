@@ -171,6 +171,17 @@ async def test_a_native_error_in_the_middle_of_a_batch_says_what_is_stored(on_fa
     assert raised.value.__cause__ is error
 
 
+async def test_an_emptying_that_stops_in_the_middle_says_what_is_deleted(on_fake, fake):
+    store = on_fake()
+    await store.store(MemoryItem())
+    answers = iter(["500 a 7", "!replica"])
+    fake._do_clear = lambda *_: next(answers)
+    with pytest.raises(
+        MemoryAdapterUnavailable, match=r"^500 items are deleted; as to the others: .* replica"
+    ):
+        await store.clear()
+
+
 async def test_a_server_of_our_own_keeps_what_it_stored_over_a_crash():
     if reason := embedded.not_run_reason():
         pytest.skip(reason)

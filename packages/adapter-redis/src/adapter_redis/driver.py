@@ -147,7 +147,7 @@ class RedisDriver(
                 text = await self._ask(self._scripts.put, self._lasts, *arguments, head=head)
             except Exception as error:
                 if acknowledged:
-                    raise _in_part(len(acknowledged), error) from error
+                    raise _in_part(f"{len(acknowledged)} items of a large batch are stored", error) from error
                 raise
             acknowledged += map(UUID, text.split())
         return acknowledged
@@ -174,7 +174,13 @@ class RedisDriver(
     async def clear(self) -> int:
         gone, behind, last = 0, b"", b""
         while behind != b"-":
-            number, cursor, newest = (await self._ask(self._scripts.clear, behind, last)).split(" ")
+            try:
+                text = await self._ask(self._scripts.clear, behind, last)
+            except Exception as error:
+                if gone:
+                    raise _in_part(f"{gone} items are deleted", error) from error
+                raise
+            number, cursor, newest = text.split(" ")
             gone += int(number)
             behind, last = cursor.encode(), newest.encode()
         return gone
@@ -344,12 +350,10 @@ def _revision(document: Document) -> int:
         raise MemoryAdapterError("a stored record is malformed: its revision is no number") from error
 
 
-def _in_part(stored: int, error: Exception) -> MemoryAdapterError:
+def _in_part(done: str, error: Exception) -> MemoryAdapterError:
     # a native message may hold values
     reason = error if isinstance(error, MemoryAdapterError) else type(error).__name__
-    return MemoryAdapterUnavailable(
-        f"{stored} items of a large batch are stored; as to the others: {reason}", outcome_unknown=True
-    )
+    return MemoryAdapterUnavailable(f"{done}; as to the others: {reason}", outcome_unknown=True)
 
 
 def _chunks(rows: Sequence[tuple[bytes, ...]]) -> Iterator[Sequence[tuple[bytes, ...]]]:
