@@ -62,6 +62,13 @@ class H:
 HARNESSES = (H,)
 """
 
+DYNAMIC = """class H:
+    def __init__(self):
+        name = "sesame"
+        getattr(self, name)
+HARNESSES = (H,)
+"""
+
 UNREACHABLE = """
 from adapter_core import MemoryAdapterUnavailable
 from adapter_template.harness import TemplateHarness
@@ -192,6 +199,14 @@ def test_fake_has_no_excuse_for_being_unreachable(install) -> None:
         ("HARNESSES = ['Harness']", "'Harness' is not a harness class with a known environment"),
         ("class H:\n    environment = 'moon'\nHARNESSES = (H,)", "with a known environment"),
         ("class H:\n    pass\nHARNESSES = (H,)", "AttributeError (runner.py, line "),
+        ("class H:\n    pass\nHARNESSES = (H,)", "): H has no make_store"),
+        ("class H:\n    def __init__(self):\n        self.servce\nHARNESSES = (H,)", "3): H has no servce"),
+        ("class H:\n    def __init__(self):\n        Fake()\nHARNESSES = (H,)", "3): Fake is not defined"),
+        (
+            "class H:\n    async def make_store(self): ...\n    def close(self): ...\nHARNESSES = (H,)",
+            "): object NoneType can't be used in 'await' expression",
+        ),
+        (DYNAMIC, "AttributeError (made_broken.py, line 4)"),
         ("class H:\n    engine = 3\nHARNESSES = (H,)", ", after TypeError (runner.py, line "),
         (SECRETIVE, "Error: broken fake: OSError (made_broken.py, line 4)"),
     ],

@@ -263,6 +263,33 @@ async def test_the_harness_and_all_its_stores_are_closed_after_a_run() -> None:
             await store.retrieve(UUID(int=1))
 
 
+# A reason is what was seen
+
+
+@pytest.mark.parametrize(
+    ("case", "reason"),
+    [
+        ("C11", "items are not found by their tag, without bounds of time either"),
+        ("X05", "an item is not found in its own namespace"),
+    ],
+)
+async def test_what_is_not_found_at_all_is_said(case, reason) -> None:
+    async def search(inner, query):
+        return [] if query.tags or case == "X05" else await inner.search(query)
+
+    assert (
+        await _run(case, TemplateHarness(), lambda store: delegate(store, search=search))
+    ).reason == reason
+
+
+async def test_a_search_that_does_not_find_without_a_limit_either_is_not_about_the_limit() -> None:
+    async def search(inner, query):
+        return [] if query.text else await inner.search(query)
+
+    result = await _run("C11", TemplateHarness(), lambda store: delegate(store, search=search))
+    assert result.reason == "tags do not find exactly the items that meet them"
+
+
 # How a case can end
 
 

@@ -239,7 +239,12 @@ async def _time_ranges(run: Run, store: Any) -> None:
             if (after is None or time >= after) and (before is None or time <= before)
         }
         found = set(await run.ids(store, tags=[tag], filters=filters, limit=100))
-        check(found == wanted, "created_after and created_before are not inclusive bounds")
+        if found != wanted:
+            unbounded = set(await run.ids(store, tags=[tag], limit=100))
+            check(
+                unbounded == stored.keys(), "items are not found by their tag, without bounds of time either"
+            )
+            raise CaseFailed("created_after and created_before are not inclusive bounds")
 
 
 async def _before_top_k(run: Run, store: Any) -> None:
@@ -269,9 +274,12 @@ async def _before_top_k(run: Run, store: Any) -> None:
     time = projection_of(store).retrieve(fields_of(far[0])).created_at
     if store.manifest.supported_filters >= TIME_FILTERS and time == 1e9:
         queries.append(("times", {"text": "quantum", "filters": {"created_before": 1.5e9}}))
+    wanted = {item.id for item in far}
     for group, query in queries:
-        found = set(await run.ids(store, limit=5, **query))
-        check(found == {item.id for item in far}, f"{group} are applied after the limit")
+        if set(await run.ids(store, limit=5, **query)) != wanted:
+            unlimited = set(await run.ids(store, limit=1000, **query))
+            check(unlimited == wanted, f"{group} do not find exactly the items that meet them")
+            raise CaseFailed(f"{group} are applied after the limit")
 
 
 async def c14_consistency(run: Run) -> None:

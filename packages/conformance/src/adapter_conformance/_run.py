@@ -2,6 +2,7 @@
 
 import inspect
 import random
+import re
 import time
 import traceback
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
@@ -247,7 +248,12 @@ def told(error: BaseException) -> str:
     return f"{type(error).__name__}{cause}{place}{_harmless(error)}"
 
 
-_WRONG_CALLS = ("unexpected keyword argument", "required positional argument", "abstract class")
+_WRONG_CALLS = (
+    "unexpected keyword argument",
+    "required positional argument",
+    "abstract class",
+    "can't be used in 'await' expression",
+)
 
 
 def _harmless(error: BaseException) -> str:
@@ -256,7 +262,17 @@ def _harmless(error: BaseException) -> str:
         return ": " + "; ".join(one["msg"] for one in error.errors(include_input=False, include_url=False))
     if isinstance(error, TypeError) and any(words in str(error) for words in _WRONG_CALLS):
         return f": {error}"
+    if isinstance(error, AttributeError) and _is_written(error):
+        return f": {type(error.obj).__name__} has no {error.name}"
+    if isinstance(error, NameError) and _is_written(error):
+        return f": {error.name} is not defined"
     return ""
+
+
+def _is_written(error: AttributeError | NameError) -> bool:
+    """Whether the name that is missing stands in the line that failed, and not in somebody's data."""
+    steps = traceback.extract_tb(error.__traceback__)
+    return bool(error.name and steps and re.search(rf"\b{re.escape(error.name)}\b", steps[-1].line or ""))
 
 
 def _shown(value: Any) -> str:
