@@ -41,7 +41,8 @@ async def read_durability(session: Session, info: Mapping[str, str]) -> Durabili
     """Say what an acknowledged write survives on this server.
 
     Without an append-only file: nothing. With one, a write has left the process before it is
-    acknowledged, and with `appendfsync always` it is on the disk. A server that does not show
+    acknowledged (but for a gap of `everysec` that the README names), and with `appendfsync always` it is
+    on the disk. A server that does not show
     `appendfsync`, as managed ones do not, is taken for one that does not sync at once.
     """
     if info.get("aof_enabled") != "1":
