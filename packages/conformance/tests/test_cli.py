@@ -339,6 +339,18 @@ def test_ddl_that_cannot_be_written_is_wrong_usage(arguments):
     assert (found.exit_code, found.stdout) == (2, "")
 
 
+def test_ddl_of_an_adapter_that_cannot_be_imported_is_wrong_usage(tmp_path, monkeypatch):
+    (tmp_path / "made.dist-info").mkdir()
+    (tmp_path / "made.dist-info" / "METADATA").write_text("Name: made\nVersion: 1.0\n")
+    (tmp_path / "made.dist-info" / "entry_points.txt").write_text(
+        "[adapter_core.stores]\nmade = no_such:Store\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    found = fidelity("ddl", "made")
+    assert (found.exit_code, found.stdout) == (2, "")
+    assert found.stderr.startswith("Error: the adapter made cannot be imported: ModuleNotFoundError: ")
+
+
 CONTRADICTORY = """
 from adapter_core import MemoryAdapterManifest
 from adapter_template.harness import TemplateHarness

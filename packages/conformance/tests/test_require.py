@@ -139,6 +139,7 @@ def test_what_is_declared_too_little_counts_before_what_cannot_be_asked() -> Non
         (["template:///", "--extensions", "scan/2"], "no extension scan/2 (known: "),
         (["sqlite:///:memory:", "--metadata", "-o", "colour"], "an option is KEY=VALUE"),
         (["template:///", "--metadata", "-o", "filters=topic"], "filters must be a list of names"),
+        (["template:///", "--metadata", "-o", "filters=[1]"], "Error: template:///: "),
         (["template:///", "--metadata", "-o", "gap=" + "[" * 100_000], "the option gap is nested too deeply"),
     ],
 )

@@ -108,22 +108,21 @@ async def measured(store: AdapterStore[Any], requirement: Requirement) -> Answer
 
 
 def opened(url: str, requirement: Requirement, options: Mapping[str, Any]) -> AdapterStore[Any]:
-    """Make the store with the required filters, or without where it takes none. No I/O.
+    """Make the store with the required filters too, or without where it does not take them. No I/O.
 
     Raises:
         MemoryAdapterError: No adapter takes the URL, or the options.
         TypeError: The constructor has no such option.
     """
     given = options.get("filters", ())
-    others = {name: value for name, value in options.items() if name != "filters"}
     if not isinstance(given, list | tuple):
         raise MemoryAdapterError('filters must be a list of names, such as filters=["topic"]')
     keys = dict.fromkeys([*cast("Sequence[Any]", given), *requirement.filters])
     filters = [key for key in keys if key not in TIME_FILTERS]
     if filters:
         with suppress(MemoryAdapterError, TypeError):
-            return open_store(url, **others, filters=filters)
-    return open_store(url, **others)
+            return open_store(url, **{**options, "filters": filters})
+    return open_store(url, **options)
 
 
 def declared_shortfalls(store: Any, requirement: Requirement) -> list[str]:

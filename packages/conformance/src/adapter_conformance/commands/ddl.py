@@ -33,6 +33,9 @@ def ddl(
 def _store_class(name: str) -> Any:
     found = {entry.name: entry for entry in entry_points(group=STORES)}
     if name in found:
-        return found[name].load()
+        try:
+            return found[name].load()
+        except ImportError as error:
+            usage_error(f"the adapter {name} cannot be imported: {safely_told(error)}")
     known = ", ".join(sorted(found)) or "none"
     return usage_error(f"no adapter {name!r} is installed (installed: {known})")
