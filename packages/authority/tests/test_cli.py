@@ -126,6 +126,12 @@ def test_expire_asks_first(url: str, session: SessionInfo) -> None:
     assert run(url, "list").stdout == ""
 
 
+@pytest.mark.parametrize("days", ["nan", "inf", "1e308", "-1"])
+def test_a_number_of_days_that_no_calendar_has_is_wrong_usage(url: str, days: str) -> None:
+    result = run(url, "expire", "--older-than-days", days)
+    assert (result.exit_code, result.stdout) == (2, "")
+
+
 def test_a_missing_file_is_not_made(tmp_path: Path) -> None:
     result = run(f"sqlite:///{tmp_path / 'none.db'}", "list")
     assert (result.exit_code, result.stderr) == (1, f"Error: {NO_FILE}\n")

@@ -16,6 +16,8 @@ from .transcript import SessionInfo, Transcript, TrimReport
 from .trimming import Limits, Size, cut, sizes_of
 from .views import first_loaded, transcript, trim_report
 
+_LONGEST_LIST = 2**63 - 1  # what the databases take
+
 
 def create(
     connection: Connection,
@@ -50,7 +52,10 @@ def list_sessions(
     connection: Connection, scope: Scope, limit: int, before: float | None, *, include_closed: bool
 ) -> list[SessionInfo]:
     """Give sessions, the most recently active first."""
-    given = _mine(scope, scope.session) | {"limit": limit, "before": math.inf if before is None else before}
+    given = _mine(scope, scope.session) | {
+        "limit": min(limit, _LONGEST_LIST),
+        "before": math.inf if before is None else before,
+    }
     if scope.session is None:
         statement = sql.LIST if include_closed else sql.LIST_OPEN
     else:

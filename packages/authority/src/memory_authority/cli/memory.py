@@ -299,6 +299,8 @@ def _run(
         store = open_store(url, namespace=namespace, filters=RESERVED_FILTERS)
     except MemoryAdapterError as error:
         usage_error(str(error))
+    except Exception as error:  # noqa: BLE001 - its text may show a part of the URL
+        usage_error(f"the adapter does not take this URL ({type(error).__name__})")
     try:
         memory = CuratedMemory(store, scope, screen=screen)
         if not create and is_missing(url):

@@ -180,7 +180,7 @@ def expire(
     agent: Agent,
     tenant: Tenant = "",
     principal: Principal = "",
-    days: Annotated[float, typer.Option("--older-than-days", min=0, help="How old is too old.")],
+    days: Annotated[float, typer.Option("--older-than-days", min=0, max=1e6, help="How old is too old.")],
     dry_run: DryRun = False,
     yes: Yes = False,
     as_json: AsJson = False,

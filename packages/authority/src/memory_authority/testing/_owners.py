@@ -285,6 +285,7 @@ class OwnerCases:
         rest = await store.list(ALICE, before=newest[-1].last_activity)
         assert [one.session_id for one in rest] == [made[3], made[2], made[1]]
         assert await store.list(ALICE, limit=0) == []
+        assert await store.list(ALICE, limit=2**64) == await store.list(ALICE)
         with pytest.raises(ValueError, match="limit"):
             await store.list(ALICE, limit=-1)
 
