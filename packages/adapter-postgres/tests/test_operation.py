@@ -1,6 +1,7 @@
 """Connections that break, block, run out and are given up; and what the server promises."""
 
 import asyncio
+import ssl
 import threading
 from contextlib import asynccontextmanager, suppress
 
@@ -126,6 +127,16 @@ async def test_a_url_that_the_client_cannot_read_is_an_error_that_does_not_show_
             with pytest.raises(MemoryAdapterError, match="cannot read the URL") as raised:
                 await store.retrieve(MemoryItem().id)
             assert "secret" not in f"{raised.value}{raised.value.__cause__}{store!r}"
+
+
+async def test_a_server_whose_certificate_is_refused_was_not_reached(monkeypatch):
+    async def refuse(*_, **__):
+        raise ssl.SSLCertVerificationError("self-signed certificate")
+
+    monkeypatch.setattr(asyncpg, "connect", refuse)
+    async with PostgresMemoryStore("postgresql://u@host/db?sslmode=verify-full") as store:
+        with pytest.raises(MemoryAdapterUnavailable, match="nothing was sent"):
+            await store.search(MemoryQuery())
 
 
 async def test_b39_after_close_and_on_another_loop(on_server):

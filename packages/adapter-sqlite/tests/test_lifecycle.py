@@ -112,6 +112,14 @@ async def test_a_url_names_a_relative_or_an_absolute_path(path, monkeypatch):
     assert SqliteMemoryStore.from_url("sqlite:///:memory:").durability == "volatile"
 
 
+async def test_a_path_that_is_no_utf_8_may_stand_in_a_url(path, monkeypatch):
+    monkeypatch.chdir(path.parent)
+    name = os.fsdecode(b"a\xff.db")
+    async with SqliteMemoryStore.from_url(f"sqlite:///{name}") as store:
+        await store.store(MemoryItem())
+    assert path.with_name(name).exists()
+
+
 @pytest.mark.parametrize(
     ("url", "word"),
     [

@@ -322,6 +322,12 @@ async def test_hits_are_of_the_hosts_class(make, item) -> None:
     assert [type(hit) for hit in await store.search(MemoryQuery())] == [HostItem]
 
 
+@pytest.mark.parametrize("options", [{"item_type": "MemoryItem"}, {"coalesce": "maybe"}, {"coalesce": 0}])
+def test_an_option_of_another_type_is_refused(make, options) -> None:
+    with pytest.raises(MemoryAdapterError, match=f"^{next(iter(options))} must be"):
+        make(**options)
+
+
 async def test_an_item_is_not_stored_if_what_the_hosts_class_makes_lacks_a_field(make, driver, item) -> None:
     store = make(item_type=dict)
     with pytest.raises(UnrepresentableItem, match="changes the fields"):

@@ -164,14 +164,14 @@ async def connect(url: str, settings: PostgresSettings, watch: Watch[Connection]
         }
     try:
         native: Any = await asyncpg.connect(url, timeout=settings.connect_timeout, **options)
-    except (ValueError, asyncpg.ClientConfigurationError) as error:
-        reason = type(error).__name__
-    except (OSError, asyncpg.PostgresError) as error:
+    except (OSError, asyncpg.PostgresError) as error:  # first: a refused certificate is a ValueError too
         if isinstance(error, asyncpg.PostgresError) and not states.is_unavailable(error.sqlstate or ""):
             raise
         raise MemoryAdapterUnavailable(
             f"no connection to the backend ({type(error).__name__}); nothing was sent"
         ) from error
+    except (ValueError, asyncpg.ClientConfigurationError) as error:
+        reason = type(error).__name__
     else:
         return Connection(native, watch or Watch(settings.command_timeout, Connection.time_out))
     raise MemoryAdapterError(f"the client cannot read the URL ({reason})")

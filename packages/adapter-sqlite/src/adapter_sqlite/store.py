@@ -222,4 +222,4 @@ def _path_of(url: str) -> str:
             "a SQLite URL has no host: write three slashes before a relative path, "
             "four before an absolute one"
         )
-    return os.fsdecode(unquote_to_bytes(rest[1:]))
+    return os.fsdecode(unquote_to_bytes(os.fsencode(rest[1:])))

@@ -50,6 +50,8 @@ class AdapterStore(Generic[ItemT]):
     ) -> None:
         if not callable(item_type):
             raise MemoryAdapterError("item_type must be callable")
+        if not isinstance(coalesce, bool):
+            raise MemoryAdapterError("coalesce must be a bool")
         self._driver = driver
         self._manifest = manifest
         self._projection = projection

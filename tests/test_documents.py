@@ -6,12 +6,13 @@ import inspect
 import re
 from pathlib import Path
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[1]
 DOCUMENTS = [
     "README.md",
     "docs/lionagi.md",
     "packages/adapter-sqlite/README.md",
     "packages/authority/README.md",
+    "packages/core/README.md",
 ]
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
