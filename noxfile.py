@@ -139,7 +139,8 @@ def lowest(session: nox.Session) -> None:
     members = [argument for member in MEMBERS for argument in member.editable(EMBEDDED)]
     session.install("--resolution=lowest-direct", "--no-build-isolation", *members, *group("tests"))
     hosted = "packages/authority/tests/test_provider.py"  # the host framework asks for newer ones
-    session.run("python", "-m", "pytest", *(session.posargs or ["packages", "examples", f"--ignore={hosted}"]))
+    tested = session.posargs or ("packages", "examples", f"--ignore={hosted}")
+    session.run("python", "-m", "pytest", *tested)
 
 
 @nox.session
