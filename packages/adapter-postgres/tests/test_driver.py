@@ -163,6 +163,19 @@ async def test_what_no_request_can_hold_is_refused_before_any_io(on_fake, fake, 
     assert fake.faults.calls == []
 
 
+async def test_what_no_request_can_hold_with_its_tokens_is_refused_before_any_io(on_fake, fake, monkeypatch):
+    store = on_fake()
+    await store.retrieve(UUID(int=1))
+    calls = len(fake.faults.calls)
+    monkeypatch.setattr(driver, "MAX_ROW", 1000)
+    item = MemoryItem(tags=["-" * 20 + str(n) for n in range(10)])  # three characters for each of them
+    with pytest.raises(UnrepresentableItem):
+        await store.store_many([words(1), item])
+    with pytest.raises(UnrepresentableItem):
+        await store.replace(item, expected_revision=1)
+    assert len(fake.faults.calls) == calls
+
+
 async def test_a_namespace_whose_token_reads_null_is_like_any_other(make):
     store = make(namespace="ull")
     await store.store(words(1))

@@ -122,7 +122,12 @@ def test_illegal_settings_are_refused(values):
 
 
 async def test_a_url_that_the_client_cannot_read_is_an_error_that_does_not_show_it():
-    for url in ("postgresql://user@host:secret/db", "postgresql://host/?sslmode=secret"):
+    urls = (
+        "postgresql://user@host:secret/db",
+        "postgresql://host/?sslmode=secret",
+        "postgresql://127.0.0.1:99999/",
+    )
+    for url in urls:
         async with PostgresMemoryStore(url) as store:
             with pytest.raises(MemoryAdapterError, match="cannot read the URL") as raised:
                 await store.retrieve(MemoryItem().id)

@@ -251,6 +251,16 @@ async def read_both(store):
         yield caught.value
 
 
+async def test_a_record_that_was_not_asked_for_is_an_error(store, driver, item, monkeypatch) -> None:
+    async def get(ids):
+        return {str(one): "x" for one in ids}
+
+    await store.store(item())
+    monkeypatch.setattr(driver, "get", get)
+    with pytest.raises(MemoryAdapterError, match="not asked for"):
+        await store.retrieve(ONE)
+
+
 async def test_a_malformed_record_is_an_error_that_shows_nothing(store, driver, item, damage) -> None:
     await store.store(item(content="secret"))
     damage(driver, ONE, '"tags":[]', '"tags":')

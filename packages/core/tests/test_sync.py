@@ -165,6 +165,7 @@ def test_a_store_of_the_parent_process_is_refused_in_a_forked_child(sync) -> Non
         try:
             sync.retrieve(ONE)
         except MemoryAdapterError as error:
+            sync.close()  # and this waits for nobody
             os._exit(7 if "forked" in str(error) else 8)
         finally:
             os._exit(9)

@@ -129,13 +129,17 @@ class Connection:
     async def close(self, seconds: float) -> None:
         """End what runs, and close. After so many seconds the socket is closed without a word."""
         try:
-            await self._native.close(timeout=seconds)
+            async with asyncio.timeout(seconds):  # older clients wait for a cancellation without a bound
+                await self._native.close(timeout=seconds)
         except (TimeoutError, OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
             self._native.terminate()  # it was broken, and is gone now
 
     async def give_back(self, pool: Any, seconds: float) -> None:
-        """Let the pool have it back; the pool itself ends what may still run."""
-        await pool.release(self._native, timeout=seconds)
+        """Let the pool have it back. What goes wrong in it is not the caller's, whose call has ended."""
+        try:
+            await pool.release(self._native, timeout=seconds)
+        except (TimeoutError, OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
+            self._native.terminate()
 
     def terminate(self) -> None:
         """Close the socket at once."""
@@ -161,16 +165,14 @@ async def connect(url: str, settings: PostgresSettings, watch: Watch[Connection]
             "jit": "off",
             "application_name": "adapter-postgres",
             "default_transaction_isolation": "read committed",
+            "row_security": "off",  # an error, and not an answer without the hidden rows
+            "gin_fuzzy_search_limit": "0",
         }
     try:
         native: Any = await asyncpg.connect(url, timeout=settings.connect_timeout, **options)
     except (OSError, asyncpg.PostgresError) as error:  # first: a refused certificate is a ValueError too
-        if isinstance(error, asyncpg.PostgresError) and not states.is_unavailable(error.sqlstate or ""):
-            raise
-        raise MemoryAdapterUnavailable(
-            f"no connection to the backend ({type(error).__name__}); nothing was sent"
-        ) from error
-    except (ValueError, asyncpg.ClientConfigurationError) as error:
+        raise _not_connected(error) from error
+    except (ValueError, OverflowError, asyncpg.ClientConfigurationError) as error:
         reason = type(error).__name__
     else:
         return Connection(native, watch or Watch(settings.command_timeout, Connection.time_out))
@@ -191,6 +193,16 @@ async def borrow(pool: Any, settings: PostgresSettings, watch: Watch[Connection]
         return Connection(native, watch)
     except TimeoutError as error:
         raise MemoryAdapterUnavailable("the pool gave no connection in time; nothing was sent") from error
+    except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
+        raise _not_connected(error) from error
+
+
+def _not_connected(error: Exception) -> Exception:
+    """Give what is raised where no connection came about."""
+    name = type(error).__name__
+    if isinstance(error, asyncpg.PostgresError) and not states.is_unavailable(error.sqlstate or ""):
+        return MemoryAdapterError(f"the backend refused a connection ({name}); nothing was sent")
+    return MemoryAdapterUnavailable(f"no connection to the backend ({name}); nothing was sent")
 
 
 def _same(found: Any, sent: Any) -> bool:

@@ -2,8 +2,8 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Awaitable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 from uuid import UUID
 
 from adapter_core import (
@@ -43,6 +43,10 @@ PUTS_AT_ONCE = 2
 MAX_GROUPS = 32_000
 """Conditions of one search with several values each. asyncpg sends up to 32,767 arguments."""
 
+MAX_ROW = 1_000_000_000
+"""Characters of an item's JSON text and of its tokens together, which make one message."""
+
+T = TypeVar("T")
 # id, created_at, and as text: weights, tokens, document
 _Row = tuple[UUID, float, str, str, str]
 
@@ -179,7 +183,7 @@ class PostgresDriver(DeletingDriver[str], ScanningDriver[str], RevisingDriver[st
         return bool(row[2])
 
     async def clear(self) -> int:
-        row = self._allowed(await self._transport.run(self._statements.clear, self._name))
+        row = self._allowed(await _whole("clear", self._transport.run(self._statements.clear, self._name)))
         removed: int = row[2]
         return removed
 
@@ -191,7 +195,7 @@ class PostgresDriver(DeletingDriver[str], ScanningDriver[str], RevisingDriver[st
             self._allowed(await session.run(self._statements.clear, self._name))
             await session.run(self._statements.forget, self._name)
 
-        await self._transport.transact("forget", forget)
+        await _whole("drop_namespace", self._transport.transact("forget", forget))
 
     # Scan
 
@@ -256,7 +260,8 @@ class PostgresDriver(DeletingDriver[str], ScanningDriver[str], RevisingDriver[st
         rows = [(record.id, revision, *self._indexed(record)) for record, revision in ordered]
         columns = [list(column) for column in zip(*rows, strict=True)]
         statement = self._statements.reindex
-        self._allowed(await self._transport.run(statement, self._name, self._signed, *columns))
+        written = self._transport.run(statement, self._name, self._signed, *columns)
+        self._allowed(await _whole("reindex", written))
 
     async def adopt(self) -> bool:
         arguments = (self._name, self._signed)
@@ -281,7 +286,10 @@ class PostgresDriver(DeletingDriver[str], ScanningDriver[str], RevisingDriver[st
         texts = {weight: repr(weight) for weight in set(weights.values())}
         tokens = (*weights, *record.tags, *record.facets)
         marked = f" {self._mark}".join(("", *tokens))[1:]  # each token behind the mark
-        return " ".join(map(texts.__getitem__, weights.values())), marked
+        written = " ".join(map(texts.__getitem__, weights.values()))
+        if len(marked) + len(written) + len(record.document) > MAX_ROW:
+            raise UnrepresentableItem("tags", "with its tokens it is larger than Postgres takes at once")
+        return written, marked
 
     def _tokens(self, criteria: Criteria) -> tuple[bool, list[list[str]]]:
         """Give the lists of tokens: those that all must be there, and the groups of which one must be.
@@ -335,6 +343,16 @@ def namespace_mark(name: str) -> str:
     unique: every statement compares the namespace itself too.
     """
     return hashlib.sha256(name.encode("ascii")).hexdigest()[:4]
+
+
+async def _whole(operation: str, call: Awaitable[T]) -> T:
+    """Say of a statement that divided by zero what it has found; the server undid it as a whole."""
+    try:
+        return await call
+    except Exception as error:
+        if getattr(error, "sqlstate", None) != _DIVISION_BY_ZERO:
+            raise
+        raise MemoryAdapterError(f"{operation}: the database skipped a row; nothing was done") from error
 
 
 def _indexed_otherwise() -> MemoryAdapterUnavailable:

@@ -109,7 +109,8 @@ _RELATION = "pg_class c JOIN pg_namespace s ON s.oid = c.relnamespace WHERE s.ns
 _SERVER = """SELECT current_setting('server_version_num')::int,
     EXISTS (SELECT FROM {relation} AND c.relname = $2)"""
 _READY = """SELECT v.version, EXISTS (SELECT FROM {namespaces} WHERE name = $3),
-    (SELECT c.relpersistence::text FROM {relation} AND c.relname = $2)
+    (SELECT c.relpersistence::text FROM {relation} AND c.relname = $2),
+    (SELECT row_security_active(c.oid) FROM {relation} AND c.relname = $2)
 FROM {version} v"""
 _TAKEN = "SELECT array_agg(c.relname::text) FROM {relation} AND c.relname = ANY($2::text[])"
 _SCHEMA = "SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = $1)"
@@ -193,7 +194,7 @@ class Schema:
         rows = await session.run(self._ready, self._names.schema, self._names.table, name)
         if len(rows) != 1:
             raise MemoryAdapterError(f"the table {self._names.table}_version is not as this adapter wrote it")
-        version, known, persistence = rows[0]
+        version, known, persistence, hides_rows = rows[0]
         if version > len(self._steps):
             raise MemoryAdapterError(
                 f"the tables are of version {version}, newer than version {len(self._steps)}, "
@@ -201,6 +202,10 @@ class Schema:
             )
         if persistence == "u":
             raise MemoryAdapterUnavailable("the table of items is unlogged: a crash of the server empties it")
+        if hides_rows:
+            raise MemoryAdapterError(
+                "row-level security is active for this role: a row that it hides would count as missing"
+            )
         return version, known
 
     async def _check_free(self, session: Session) -> None:

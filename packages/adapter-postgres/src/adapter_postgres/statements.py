@@ -6,7 +6,7 @@ is indexed as the writer indexes and the server keeps what it acknowledges.
 """
 
 from collections.abc import Sequence
-from functools import cache
+from functools import lru_cache
 
 from adapter_core import Durability
 
@@ -48,10 +48,10 @@ _OR_INSTEAD = """ON CONFLICT (ns, id) DO UPDATE SET
     weights = excluded.weights,
     tokens = excluded.tokens,
     document = excluded.document
-RETURNING i.id
 """
-# a foreign row makes `marker` null, which the table refuses; a row that a trigger skips makes the
-# count differ, which divides by zero: either way the server undoes the whole statement
+# a foreign row makes `marker` null, which the table refuses; a row that a trigger skips, or writes under
+# another identity, makes the count differ, which divides by zero: either way the server undoes the whole
+# statement
 _PUT = """
 WITH n AS (
     SELECT indexed_as = $2 AS current, {durable} AS durable FROM {namespaces} WHERE name = $1
@@ -63,10 +63,14 @@ WITH n AS (
     FROM n, unnest($3::uuid[], $4::float8[], $5::text[], $6::text[], $7::text[])
         AS r (id, created_at, weights, tokens, document)
     WHERE n.current AND n.durable
-{or_instead})
+{or_instead} RETURNING i.ns, i.id
+)
 SELECT n.current, n.durable, w.ids,
     CASE WHEN n.current AND n.durable THEN 1 / (w.written = cardinality($3::uuid[]))::int END
-FROM n, (SELECT count(*) AS written, array_agg(id) AS ids FROM w) w
+FROM n, (
+    SELECT count(*) AS written, array_agg(w.id) AS ids
+    FROM w JOIN unnest($3::uuid[]) AS r (id) ON w.id = r.id AND w.ns = $1
+) w
 """
 # the same for one item, as most writes are, in less of the server's time: what was not written
 # gives no row, and then the statement above says why
@@ -76,7 +80,8 @@ INSERT INTO {items} AS i
 SELECT $1, $3::uuid, $4::float8, nextval('{revision}'), '{marker}', $2,
     string_to_array($5::text, ' ')::real[], string_to_array($6::text, ' '), $7::text
 FROM {namespaces} WHERE name = $1 AND indexed_as = $2 AND {durable}
-{or_instead}"""
+{or_instead} RETURNING i.id, 1 / (i.ns = $1 AND i.id = $3)::int
+"""
 _REPLACE = """
 WITH n AS (
     SELECT indexed_as = $2 AS current, {durable} AS durable FROM {namespaces} WHERE name = $1
@@ -117,7 +122,8 @@ WITH n AS (
 ), w AS (
     DELETE FROM {items} i USING doomed d WHERE i.ns = $1 AND i.id = d.id RETURNING i.id
 )
-SELECT n.current, n.durable, (SELECT count(*) FROM w) FROM n
+SELECT n.current, n.durable, w.gone, 1 / (w.gone = (SELECT count(*) FROM doomed))::int
+FROM n, (SELECT count(*) AS gone FROM w) w
 """
 _OUTDATED = """
 SELECT i.id, i.document, i.revision FROM {namespaces} n
@@ -132,8 +138,9 @@ _REINDEX = """
 WITH n AS (
     SELECT true AS current, {durable} AS durable FROM {namespaces} WHERE name = $1
 ), locked AS MATERIALIZED (
-    SELECT i.id FROM {items} i, n
-    WHERE n.durable AND i.ns = $1 AND i.id = ANY($3::uuid[]) AND i.marker = '{marker}'
+    SELECT i.id FROM n, {items} i JOIN unnest($3::uuid[], $4::bigint[]) AS r (id, revision)
+        ON i.id = r.id AND i.revision = r.revision
+    WHERE n.durable AND i.ns = $1 AND i.marker = '{marker}'
     ORDER BY i.id FOR UPDATE OF i
 ), w AS (
     UPDATE {items} i SET
@@ -141,15 +148,16 @@ WITH n AS (
         weights = string_to_array(r.weights, ' ')::real[],
         tokens = string_to_array(r.tokens, ' ')
     FROM locked l,
-        unnest($3::uuid[], $4::bigint[], $5::text[], $6::text[]) AS r (id, revision, weights, tokens)
-    WHERE i.ns = $1 AND i.id = l.id AND i.id = r.id AND i.revision = r.revision
+        unnest($3::uuid[], $5::text[], $6::text[]) AS r (id, weights, tokens)
+    WHERE i.ns = $1 AND i.id = l.id AND i.id = r.id
     RETURNING i.id
 )
-SELECT n.current, n.durable, (SELECT count(*) FROM w) FROM n
+SELECT n.current, n.durable, w.done, 1 / (w.done = (SELECT count(*) FROM locked))::int
+FROM n, (SELECT count(*) AS done FROM w) w
 """
 # without statistics Postgres takes every token for a rare one
 _UNKNOWN = "SELECT c.reltuples < 0 FROM {relation} AND c.relname = $2"
-_ANALYZE = "ANALYZE {items}"
+_ANALYZE = "ANALYZE (SKIP_LOCKED) {items}"
 # writers that are under way end first, and later ones see what was adopted
 _LOCK = "LOCK TABLE {items} IN SHARE MODE"
 _ADOPT = """
@@ -214,6 +222,8 @@ LEFT JOIN (
 WHERE n.name = $1 ORDER BY h.id
 """
 _FIRST = 6  # the number of the first parameter with tokens
+_KEPT = 256  # searches of so many shapes are not written anew
+_WRITES = frozenset({"put", "replace", "delete", "clear", "reindex"})
 
 Many = frozenset[int]
 """Which lists of tokens of a search are long: the required ones are number 0 if there are any."""
@@ -248,14 +258,15 @@ class Statements:
         self.lock_alone = self._made("lock_items", _LOCK_ALONE)
         self.adopt = self._made("adopt", _ADOPT)
         self.forget = self._made("forget", _FORGET)
-        self.find = cache(self._find)
-        self.page = cache(self._page)
+        self.find = lru_cache(_KEPT)(self._find)
+        self.page = lru_cache(_KEPT)(self._page)
 
     def _made(self, name: str, sql: str, shape: Shape = (False, 0, 0)) -> Statement:
         return Statement(
             name,
             self._names.fill(sql.replace("{or_instead}", _OR_INSTEAD).replace("{durable}", self._durable)),
             shape,
+            name in _WRITES,
         )
 
     def _find(self, *, required: bool, groups: int, terms: int, many: Many = NONE) -> Statement:

@@ -139,7 +139,7 @@ class FakePostgres:
         return [(180_000, self._made)]
 
     def _do_ready(self, _: str, __: str, name: str) -> Sequence[Row]:
-        return [(len(schema.STEPS), name in self.namespaces, "p")]
+        return [(len(schema.STEPS), name in self.namespaces, "p", False)]
 
     def _do_lock(self, _: int) -> Sequence[Row]:
         return [(None,)]
@@ -196,7 +196,7 @@ class FakePostgres:
         if self.namespaces.get(name) != signed or self.faults.drop_identity:
             return []
         self._do_put(name, signed, *([value] for value in row))
-        return [row[:1]]
+        return [(row[0], 1)]
 
     def _do_replace(self, name: str, signed: str, item_id: UUID, *written: Any) -> Sequence[Row]:
         if name not in self.namespaces:
@@ -223,7 +223,7 @@ class FakePostgres:
         doomed = [item_id for item_id, _ in self._all(self.rows, name)]
         for item_id in doomed:
             del self.rows[name, item_id]
-        return [(True, True, len(doomed))]
+        return [(True, True, len(doomed), 1)]
 
     def _do_outdated(self, name: str, signed: str, behind: UUID, first: bool, size: int) -> Sequence[Row]:
         if name not in self.namespaces:
@@ -243,7 +243,7 @@ class FakePostgres:
                 new = replace(old, indexed_as=signed, weights=_reals(weights), tokens=tuple(tokens.split()))
                 self.rows[name, item_id] = new
                 done += 1
-        return [(True, True, done)]
+        return [(True, True, done, 1)]
 
     def _do_forget(self, name: str) -> Sequence[Row]:
         if any(held == name for held, _ in self.rows):

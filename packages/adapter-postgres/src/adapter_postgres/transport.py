@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
-from adapter_core import MemoryAdapterUnavailable
+from adapter_core import MemoryAdapterError, MemoryAdapterUnavailable
 
 from .limits import Gate, Watch
 from .settings import PostgresSettings
@@ -27,11 +27,13 @@ class Statement(NamedTuple):
         name: For those who record or interpret it.
         sql: What the server runs.
         shape: Which of its optional parameters it has.
+        writes: Whether it changes items.
     """
 
     name: str
     sql: str
     shape: "Shape" = (False, 0, 0)
+    writes: bool = False
 
 
 Shape = tuple[bool, int, int]
@@ -89,37 +91,85 @@ class _Bound:
 
 
 class _Leasing(ABC):
-    """What both transports share: each call borrows a connection for its duration."""
+    """What both transports share: each call borrows a connection for its duration.
+
+    A connection whose call was cancelled or timed out is given up: closed on the side, which also ends
+    what still runs on it.
+    """
+
+    def __init__(self) -> None:
+        self._ending: set[asyncio.Task[None]] = set()
 
     @abstractmethod
     async def take(self) -> "Connection":
         """Borrow a connection that is at rest."""
 
     @abstractmethod
-    async def give_back(self, connection: "Connection") -> None:
-        """Let a connection go, in whatever state it is."""
+    async def keep(self, connection: "Connection") -> None:
+        """Take back a connection that is at rest."""
+
+    @abstractmethod
+    async def forget(self, connection: "Connection") -> None:
+        """Take back a connection that was closed."""
 
     async def run(self, statement: Statement, *arguments: Any) -> Sequence[Row]:
+        if statement.writes:
+            await self._settle()
         connection = await self.take()
         try:
             return await connection.run(statement.sql, *arguments)
         finally:
-            await self.give_back(connection)
+            await self._give_back(connection)
 
     async def transact(self, operation: str, work: Work[T]) -> T:
+        await self._settle()
         connection = await self.take()
         try:
             return await _Bound(connection).transact(operation, work)
         finally:
-            await self.give_back(connection)
+            await self._give_back(connection)
+
+    async def _settle(self) -> None:
+        """Wait until what was given up has ended: a write of it must not come after the next one."""
+        if self._ending:
+            await asyncio.wait(self._ending, timeout=CLOSE_TIMEOUT)
+
+    async def _give_back(self, connection: "Connection") -> None:
+        if connection.is_at_rest():
+            await self.keep(connection)
+        else:
+            self._on_the_side(self._end(connection))
+
+    async def _end(self, connection: "Connection") -> None:
+        try:
+            await connection.close(CLOSE_TIMEOUT)
+        finally:
+            await self.forget(connection)
+
+    def _on_the_side(self, work: Coroutine[Any, Any, None]) -> None:
+        ending = asyncio.get_running_loop().create_task(work)
+        self._ending.add(ending)
+        ending.add_done_callback(self._ended)
+
+    def _ended(self, ending: asyncio.Task[None]) -> None:
+        self._ending.discard(ending)
+        if not ending.cancelled():
+            ending.exception()  # seen: the connection is gone either way
+
+    async def _all_ended(self) -> None:
+        """Wait for all that is ending; cancelled, it leaves them to end by themselves."""
+        if self._ending:
+            ended, _ = await asyncio.wait(self._ending)
+            for one in ended:
+                if not one.cancelled():
+                    one.result()
 
 
 class ServerTransport(_Leasing):
     """Connections of our own to a server, opened when they are needed and kept until the end.
 
-    A connection whose call was cancelled or timed out is closed, on the side, which also ends what
-    still runs on it; the next call opens another one. No state of a session is ever reset, so a
-    connection costs a call no round trip.
+    In the place of one that was given up, the next call opens another. No state of a session is ever
+    reset, so a connection costs a call no round trip.
 
     Args:
         url: A libpq URI; it goes to the client as it is.
@@ -127,12 +177,12 @@ class ServerTransport(_Leasing):
     """
 
     def __init__(self, url: str, settings: PostgresSettings) -> None:
+        super().__init__()
         self._url = url
         self._settings = settings
         self._slots = Gate(settings.pool_size, settings.acquire_timeout)
         self._watch: Watch[Connection] = Watch(settings.command_timeout, _time_out)
         self._idle: list[Connection] = []
-        self._ending: set[asyncio.Task[None]] = set()
 
     async def open(self, setup: Work[None]) -> None:
         """Connect and run the set-up. After a failure or a cancellation nothing is left open."""
@@ -146,14 +196,13 @@ class ServerTransport(_Leasing):
 
     async def close(self) -> None:
         """Close every connection, those too that are being given up. Idempotent."""
-        idle, self._idle = self._idle, []
-        closing = [connection.close(CLOSE_TIMEOUT) for connection in idle]
-        outcomes = await asyncio.gather(*closing, *self._ending, return_exceptions=True)
-        self._watch.stop()
-        self._slots.stop()
-        for outcome in outcomes:
-            if isinstance(outcome, Exception):
-                raise outcome
+        while self._idle:
+            self._on_the_side(self._idle.pop().close(CLOSE_TIMEOUT))
+        try:
+            await self._all_ended()
+        finally:
+            self._watch.stop()
+            self._slots.stop()
 
     async def take(self) -> "Connection":
         try:
@@ -162,13 +211,13 @@ class ServerTransport(_Leasing):
             raise MemoryAdapterUnavailable("every connection stayed busy; nothing was sent") from error
         return self._usable() or await self._connect()
 
-    async def give_back(self, connection: "Connection") -> None:
-        """Keep a connection, unless it may be in the middle of something."""
-        if connection.is_at_rest():
-            self._idle.append(connection)
-            self._slots.leave()
-        else:
-            self._give_up(connection)
+    async def keep(self, connection: "Connection") -> None:
+        self._idle.append(connection)
+        self._slots.leave()
+
+    async def forget(self, connection: "Connection") -> None:  # noqa: ARG002 - it is closed
+        """Free its slot, now that the server has let go of it."""
+        self._slots.leave()
 
     def _usable(self) -> "Connection | None":
         while self._idle:
@@ -203,27 +252,6 @@ class ServerTransport(_Leasing):
         finally:
             self._slots.leave()
 
-    def _give_up(self, connection: "Connection") -> None:
-        """Close a connection on the side; its slot is free when the server has let go of it."""
-
-        async def end() -> None:
-            try:
-                await connection.close(CLOSE_TIMEOUT)
-            finally:
-                self._slots.leave()
-
-        self._on_the_side(end())
-
-    def _on_the_side(self, work: Coroutine[Any, Any, None]) -> None:
-        ending = asyncio.get_running_loop().create_task(work)
-        self._ending.add(ending)
-        ending.add_done_callback(self._forget)
-
-    def _forget(self, ending: asyncio.Task[None]) -> None:
-        self._ending.discard(ending)
-        if not ending.cancelled():
-            ending.exception()  # seen: the connection is gone either way
-
 
 async def _connected(url: str, settings: PostgresSettings, watch: "Watch[Connection]") -> "Connection":
     from . import client  # noqa: PLC0415 - the client library is loaded when it is first used
@@ -244,6 +272,7 @@ class PoolTransport(_Leasing):
     """
 
     def __init__(self, pool: "Pool", settings: PostgresSettings) -> None:
+        super().__init__()
         self._pool = pool
         self._settings = settings
         self._watch: Watch[Connection] = Watch(settings.command_timeout, _time_out)
@@ -254,22 +283,33 @@ class PoolTransport(_Leasing):
         await setup(self)
 
     async def close(self) -> None:
-        """Leave the pool to its owner."""
-        self._watch.stop()
+        """Leave the pool to its owner, with all that was borrowed of it."""
+        try:
+            await self._all_ended()
+        finally:
+            self._watch.stop()
 
     async def take(self) -> "Connection":
         from . import client  # noqa: PLC0415 - the client library is loaded when it is first used
 
         connection = await client.borrow(self._pool, self._settings, self._watch)
-        process = connection.server_process
-        if process not in self._checked:
-            try:
-                await connection.check_types()
-            except BaseException:
-                await self.give_back(connection)
-                raise
-            self._checked.add(process)
+        try:
+            await self._check(connection)
+        except BaseException:
+            await self._give_back(connection)
+            raise
         return connection
 
-    async def give_back(self, connection: "Connection") -> None:
+    async def _check(self, connection: "Connection") -> None:
+        if not connection.is_at_rest():  # what is written in it, the pool would undo
+            raise MemoryAdapterError("the pool's connections come in a transaction")
+        process = connection.server_process
+        if process not in self._checked:
+            await connection.check_types()
+            self._checked.add(process)
+
+    async def keep(self, connection: "Connection") -> None:
+        await connection.give_back(self._pool, CLOSE_TIMEOUT)
+
+    async def forget(self, connection: "Connection") -> None:
         await connection.give_back(self._pool, CLOSE_TIMEOUT)

@@ -253,7 +253,10 @@ class AdapterStore(Generic[ItemT]):
 
     async def _get(self, ids: Sequence[UUID]) -> Sequence[Any]:
         """Read a batch; None for an id that is not there."""
-        found = await self._answered("retrieve", lambda: self._driver.get(list(dict.fromkeys(ids))))
+        wanted = dict.fromkeys(ids)
+        found = await self._answered("retrieve", lambda: self._driver.get(list(wanted)))
+        if not wanted.keys() >= found.keys():
+            raise MemoryAdapterError("retrieve: the backend gave a record that was not asked for")
         return [found.get(item_id) for item_id in ids]
 
     async def _find(self, query: QueryLike) -> Sequence[Hit[Any]]:

@@ -137,7 +137,12 @@ class SyncStore(Generic[ItemT]):
         self.close()
 
     def close(self) -> None:
-        """Close the store and end the thread. Idempotent; every caller waits until it is done."""
+        """Close the store and end the thread. Idempotent; every caller waits until it is done.
+
+        In a process that was forked it does nothing: the store is the parent's.
+        """
+        if self._process not in (0, os.getpid()):
+            return
         with self._lock:
             first = not self._closed
             self._closed = True
