@@ -5,6 +5,7 @@ temporary folder. Postgres refuses to run as root, so root hands it to an unpriv
 is there already; nothing outside the folder is changed. It ends with this process, however that ends.
 """
 
+import atexit
 import os
 import secrets
 import shutil
@@ -68,7 +69,13 @@ def shared_server() -> "EmbeddedServer":
     """
     server = EmbeddedServer()
     server.start()
+    atexit.register(_stop, server, os.getpid())  # a killed process does without: the guard ends the server
     return server
+
+
+def _stop(server: "EmbeddedServer", process: int) -> None:
+    if os.getpid() == process:  # and not a child that was forked
+        server.stop()
 
 
 class EmbeddedServer:

@@ -4,6 +4,7 @@ It listens on the loopback interface alone, asks for a password, and keeps every
 temporary folder. It ends with this process, however that ends.
 """
 
+import atexit
 import os
 import secrets
 import shutil
@@ -59,7 +60,13 @@ def shared_server() -> "EmbeddedServer":
     """
     server = EmbeddedServer()
     server.start()
+    atexit.register(_stop, server, os.getpid())  # a killed process does without: the guard ends the server
     return server
+
+
+def _stop(server: "EmbeddedServer", process: int) -> None:
+    if os.getpid() == process:  # and not a child that was forked
+        server.stop()
 
 
 class EmbeddedServer:
