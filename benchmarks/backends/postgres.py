@@ -166,7 +166,7 @@ class Raw(ServerContender):
         row = self._row(item)
         connection = await self._free.get()
         try:
-            ((written,),) = await connection.put_one.fetch(self._name, self._signed, *row)
+            ((written, _),) = await connection.put_one.fetch(self._name, self._signed, *row)
         finally:
             self._free.put_nowait(connection)
         if written != item.id:
