@@ -1,7 +1,7 @@
 """Addresses, protocols, accounts, the caller's own clients, and calls that end early."""
 
 import asyncio
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from uuid import UUID
 
@@ -13,6 +13,7 @@ from redis.backoff import NoBackoff
 from adapter_core import MemoryAdapterError, MemoryAdapterUnavailable, MemoryItem, MemoryQuery, same_fields
 from adapter_core.testing import Proxy
 from adapter_redis import RedisMemoryStore, RedisSettings
+from adapter_redis.client import Addressed
 
 README = Path(__file__).parent.with_name("README.md").read_text("utf-8")
 AWKWARD = MemoryItem(
@@ -296,3 +297,31 @@ async def test_b39_after_close_and_on_another_loop(on_server):
     for call in (store.retrieve(item.id), store.search(MemoryQuery()), store.store(item)):
         with pytest.raises(MemoryAdapterUnavailable, match="closed"):
             await call
+
+
+async def test_what_was_not_sent_of_a_cancelled_request_is_never_sent():
+    request = b"x" * 100_000_000
+    arriving, going_on, received = asyncio.Event(), asyncio.Event(), asyncio.Queue()
+
+    async def serve(reader, writer):
+        while (part := await reader.read(65_536)) and not part.startswith(b"x"):
+            writer.write(b"+OK\r\n" * (part.count(b"\r\n*") + 1))  # the handshake
+        arriving.set()
+        await going_on.wait()
+        count = len(part)
+        with suppress(ConnectionError):
+            while part := await reader.read(65_536):
+                count += len(part)
+        writer.close()
+        received.put_nowait(count)
+
+    async with await asyncio.start_server(serve, "127.0.0.1") as listener, asyncio.timeout(20):
+        port = listener.sockets[0].getsockname()[1]
+        connection = await Addressed(f"redis://127.0.0.1:{port}", RedisSettings()).connect()
+        call = asyncio.create_task(connection.exchange(request, 1))
+        await arriving.wait()
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+        going_on.set()
+        assert await received.get() < len(request)

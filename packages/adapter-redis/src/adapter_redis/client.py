@@ -44,10 +44,14 @@ class Connection:
     async def exchange(self, packed: bytes, count: int) -> list[Any]:
         """Write a request and read its answers; an error of the server is one of them."""
         self._running = True
+        writer = getattr(self._native, "_writer", None)
         try:
             async with asyncio.timeout(self._seconds):
                 answers = await self._exchange(packed, count)
         except BaseException:
+            if writer is not None:
+                # redis-py would still send what is left of the request, and that may come after a later write
+                writer.transport.abort()
             # what is still to come on it would be taken for the answer to another request
             await self.drop()
             raise
