@@ -106,6 +106,31 @@ async def test_a_deletion_that_a_trigger_skips_is_an_error(make, beside):
     assert len(await store.search(MemoryQuery(text="common"))) == 1
 
 
+async def test_what_a_trigger_keeps_from_being_emptied_is_an_error_and_all_stays(make, beside):
+    store = make()
+    await store.store_many([words(n, created_at=float(n)) for n in range(1, 5)])
+    beside.execute(
+        "CREATE TRIGGER no BEFORE DELETE ON memory_items WHEN OLD.created_at = 3 "
+        "BEGIN SELECT RAISE(IGNORE); END"
+    )
+    for call in (store.clear, store.drop_namespace):
+        with pytest.raises(MemoryAdapterError, match="skipped"):
+            await call()
+        assert len(await store.search(MemoryQuery(text="common"))) == 4
+    beside.execute("DROP TRIGGER no")
+    assert await store.clear() == 4
+
+
+async def test_reindex_ends_where_a_trigger_skips_its_rows(make, beside):
+    await make().store_many([words(n) for n in range(1, 5)])
+    age_index(beside)
+    beside.execute("CREATE TRIGGER no BEFORE UPDATE ON memory_items BEGIN SELECT RAISE(IGNORE); END")
+    with pytest.raises(MemoryAdapterError, match="skipped"):
+        await make().reindex()
+    beside.execute("DROP TRIGGER no")
+    assert await make().reindex() == 4
+
+
 @pytest.mark.parametrize(
     ("code", "expected"),
     [

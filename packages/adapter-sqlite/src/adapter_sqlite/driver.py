@@ -189,7 +189,10 @@ class SqliteDriver(DeletingDriver[str], ScanningDriver[str], RevisingDriver[str]
             connection.executemany(statements.UNINDEX, forgotten)
         else:
             connection.execute(statements.UNINDEX_ALL)
-        return connection.execute(statements.CLEAR, ours).rowcount
+        removed = connection.execute(statements.CLEAR, ours).rowcount
+        if connection.execute(statements.LEFT, ours).fetchone()[0]:
+            raise _NotWritten
+        return removed
 
     def _drop_namespace(self, connection: sqlite3.Connection) -> None:
         ns, _ = self._namespace_row(connection)

@@ -36,6 +36,7 @@ WHERE place = ? RETURNING place
 DELETE = "DELETE FROM memory_items WHERE place = ? RETURNING place"
 INDEXED = "SELECT place, tokens FROM memory_items WHERE ns = ? AND marker = ?"
 CLEAR = "DELETE FROM memory_items WHERE ns = ? AND marker = ?"
+LEFT = "SELECT EXISTS (SELECT 1 FROM memory_items WHERE ns = ? AND marker = ?)"
 FORGET = """
 DELETE FROM memory_namespaces
 WHERE ns = ? AND NOT EXISTS (SELECT 1 FROM memory_items WHERE ns = memory_namespaces.ns)
