@@ -129,10 +129,6 @@ def test_what_is_declared_too_little_counts_before_what_cannot_be_asked() -> Non
             "does not take one of these options: colour",
         ),
         (
-            ["sqlite:///\udcff.db", "--metadata"],
-            "does not take this URL or these options: UnicodeEncodeError",
-        ),
-        (
             ["template:///", "--extensions", "scna,scan/1,batch"],
             "no extension scna (known: batch/1, delete/1, ",
         ),
@@ -147,6 +143,17 @@ def test_wrong_usage_ends_with_two(arguments, message) -> None:
     found = fidelity(*arguments)
     assert (found.exit_code, found.stdout) == (2, "")
     assert message in found.stderr
+
+
+def test_whatever_a_constructor_raises_is_wrong_usage_and_not_shown(monkeypatch) -> None:
+    def refuse(*_, **__):
+        raise RuntimeError("hunter2")
+
+    monkeypatch.setattr(TemplateMemoryStore, "from_url", refuse)
+    found = fidelity("template:///", "--metadata")
+    assert (found.exit_code, found.stdout) == (2, "")
+    assert "does not take this URL or these options: RuntimeError" in found.stderr
+    assert "hunter2" not in found.output
 
 
 def test_filters_that_the_adapter_cannot_take_are_shortfalls(provide) -> None:

@@ -243,7 +243,7 @@ def is_missing(url: str) -> bool:
     """Whether a URL names a file or folder that is not there. The first call of its store would make it."""
     begin = next((one for one in _LOCAL if url.lower().startswith(one)), None)
     path = url[len(begin) :] if begin else ":memory:"
-    spellings = (path, os.fsdecode(unquote_to_bytes(path)))
+    spellings = (path, os.fsdecode(unquote_to_bytes(os.fsencode(path))))
     return path != ":memory:" and not any(Path(one).exists() for one in spellings)
 
 
